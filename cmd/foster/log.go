@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+
+	"github.com/lmittmann/tint"
+	"golang.org/x/sys/unix"
+
+	supervisor "github.com/fosterinit/foster/init"
+)
+
+// newLogger returns a logger to standard error that does nothing until there is
+// something to say: in a good run there is not.
+func newLogger(level slog.Level, format supervisor.LogFormat) *slog.Logger {
+	return slog.New(&lazyHandler{level: level, make: sync.OnceValue(func() slog.Handler { return newHandler(level, format) })})
+}
+
+func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
+	switch {
+	case format == "json":
+		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
+	case format == "auto" && isTerminal(stderr):
+		return tint.NewHandler(stderr, &tint.Options{Level: level, NoColor: os.Getenv("NO_COLOR") != ""})
+	}
+	return slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
+}
+
+func isTerminal(d descriptor) bool {
+	_, err := unix.IoctlGetTermios(int(d), unix.TCGETS)
+	return err == nil
+}
+
+// lazyHandler makes the handler with the first record.
+type lazyHandler struct {
+	level slog.Level
+	make  func() slog.Handler
+}
+
+func (h *lazyHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
+
+func (h *lazyHandler) Handle(ctx context.Context, r slog.Record) error {
+	return h.make().Handle(ctx, r)
+}
+
+func (h *lazyHandler) WithAttrs(attrs []slog.Attr) slog.Handler { return h.make().WithAttrs(attrs) }
+func (h *lazyHandler) WithGroup(name string) slog.Handler       { return h.make().WithGroup(name) }

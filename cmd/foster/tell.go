@@ -1,0 +1,92 @@
+package main
+
+// What a user is told, and how:
+//
+//   - A good run says nothing. What is said goes to standard error; only what
+//     was asked for (--help, --version, --check) goes to standard output.
+//   - An error is one line, "foster: cannot X: cause", that names the variable,
+//     option or path and the value it found there.
+//   - What to do about it is a second line, "hint: ...", where the error does
+//     not say it already.
+//   - Of a configuration everything that is wrong is said at once.
+//
+// Standard error and output are written with the plain system call: for a pipe
+// that nobody reads, os.Stderr would end the program.
+
+import (
+	"errors"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/exec"
+	supervisor "github.com/fosterinit/foster/init"
+)
+
+// descriptor is a writer to a file descriptor.
+type descriptor int
+
+const (
+	stdout descriptor = 1
+	stderr descriptor = 2
+)
+
+func (d descriptor) Write(b []byte) (int, error) {
+	for done := 0; ; {
+		n, err := unix.Write(int(d), b[done:])
+		if err != nil && !errors.Is(err, unix.EINTR) {
+			return done, err
+		}
+		if done += max(n, 0); done == len(b) {
+			return done, nil
+		}
+	}
+}
+
+// say answers a question and returns the exit code.
+func say(text string) int {
+	if _, err := stdout.Write([]byte(text)); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+// tell prints an error, and a hint where there is one.
+func tell(err error) {
+	text := "foster: " + err.Error() + "\n"
+	var failed *exec.StartError
+	if errors.As(err, &failed) && failed.Hint != "" {
+		text += "hint: " + failed.Hint + "\n"
+	}
+	_, _ = stderr.Write([]byte(text))
+}
+
+func fail(err error) int {
+	tell(err)
+	return exec.CodeFailed
+}
+
+// misconfigured prints everything that is wrong, also to where kubectl shows it.
+func misconfigured(err error) int {
+	problems, ok := supervisor.IsProblem(err)
+	if !ok {
+		return fail(err)
+	}
+	var b strings.Builder
+	for _, p := range problems {
+		b.WriteString("foster: " + p.String() + "\n")
+	}
+	_, _ = stderr.Write([]byte(b.String()))
+	_ = supervisor.WriteTermination("", b.String()) // a help, not a must
+	return exec.CodeFailed
+}
+
+func version() string {
+	v := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return "foster " + v + " (" + runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH + ")\n"
+}

@@ -1,0 +1,299 @@
+package exec
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/sigwait"
+	"github.com/fosterinit/foster/reaper"
+)
+
+// Options are what Keep needs beside the Spec.
+type Options struct {
+	Log     *slog.Logger
+	PassFDs []int // inherited descriptors that the command gets under the same number
+	KeepFDs []int // inherited descriptors that stay open, for this process alone
+	// Started, if not nil, is called with the pid of the main process.
+	Started func(pid int)
+
+	control int // what a library's keeper is told, -1 for none
+}
+
+// files returns the descriptors of the command by number; -1 is closed.
+func (o *Options) files() []uintptr {
+	files := []uintptr{0, 1, 2}
+	for _, fd := range o.PassFDs {
+		for len(files) <= fd {
+			files = append(files, ^uintptr(0))
+		}
+		files[fd] = uintptr(fd)
+	}
+	return files
+}
+
+// CatchSignals records every signal from now on that can be caught, for Keep to
+// act on. Call it first thing in main: before, the Go runtime ends the program
+// on SIGTERM.
+func CatchSignals() error { return sigwait.Catch(caught, ignored) }
+
+// phase is how far a run has come.
+type phase int
+
+const (
+	running  phase = iota // until the deadline, a stop, or the end of the main process
+	stopping              // the stop signal is out, the grace period runs
+	killing               // SIGKILL until nothing is left
+)
+
+// A keeper is one run of one command in a process that does nothing else.
+// Everything happens on one goroutine, which waits for signals, and none of it
+// is shared.
+type keeper struct {
+	spec *Spec
+	opt  Options
+	log  *slog.Logger
+	reap *reaper.Reaper
+	tree *tree     // of this process; made when first walked
+	tty  *terminal // nil unless the command has one to control
+
+	pid       int         // of the main process, and its group
+	main      reaper.Exit // how it ended, once ended is set
+	ended     bool
+	empty     bool // wait has said ECHILD: no process is left
+	phase     phase
+	why       Reason    // Completed until a stop has begun
+	deadline  time.Time // zero: none
+	graceEnd  time.Time
+	groupTold bool           // the group has had the stop signal
+	told      map[int]uint64 // others that have, by pid: start time
+	ooms      int            // oom kills in the cgroup at the start
+	res       Result
+}
+
+// Keep runs spec to its proven end. The process becomes the command's keeper:
+// it must have no other children, have called CatchSignals, and call Keep once.
+// Descriptors 0 and 1 are closed when the command has started, so that nobody
+// waits for this process to close them, and the working directory becomes /.
+//
+// The error is a *StartError if the command never ran; the Result is complete
+// in either case.
+func Keep(spec *Spec, opt Options) (*Result, error) {
+	if opt.control == 0 {
+		opt.control = -1
+	}
+	k := &keeper{spec: spec, opt: opt, log: opt.Log, why: Completed}
+	k.reap = reaper.New(k.orphanReaped)
+	k.res = Result{Name: spec.name(), Attempt: spec.Attempt, StartedAt: time.Now()}
+	err := k.start()
+	if err == nil {
+		k.watch()
+	}
+	k.finish(err)
+	return &k.res, err
+}
+
+func (k *keeper) start() error {
+	// For good: the signal mask is a thread's, and a stop that this process sends
+	// itself takes effect at once only in the thread that sends it.
+	runtime.LockOSThread()
+	if err := sigwait.EmptyMask(); err != nil {
+		k.log.Warn("signal mask not cleared", "error", err)
+	}
+	settle()
+	k.becomeSubreaper()
+	k.closeInherited(append(k.opt.PassFDs, k.opt.KeepFDs...))
+	k.tty = openTerminal()
+	pid, err := k.reap.Start(k.fork, reaper.Child{Ending: k.mainEnding, Ended: k.mainEnded})
+	if err != nil {
+		return err
+	}
+	k.pid = pid
+	if k.spec.Timeout > 0 {
+		k.deadline = time.Now().Add(k.spec.Timeout)
+	}
+	k.letGo()
+	k.ooms = oomKills()
+	k.log.Info("process started", "command", k.res.Name, "pid", pid)
+	if k.opt.Started != nil {
+		k.opt.Started(pid)
+	}
+	return nil
+}
+
+// becomeSubreaper has the kernel give orphans of the tree to this process. PID 1
+// gets them anyway.
+func (k *keeper) becomeSubreaper() {
+	if os.Getpid() == 1 {
+		return
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		k.log.Warn("not a subreaper: a process that leaves its parent cannot be followed", "error", err)
+	}
+}
+
+// letGo drops what was the command's: a pipe is to break, and a directory to be
+// unmounted, when the command lets go of it.
+func (k *keeper) letGo() {
+	keep := append([]int{2}, k.opt.KeepFDs...)
+	if k.tty != nil {
+		keep = append(keep, 0)
+	}
+	for _, fd := range append([]int{0, 1}, k.opt.PassFDs...) {
+		if !contains(keep, fd) {
+			_ = unix.Close(fd)
+		}
+	}
+	if err := unix.Chdir("/"); err != nil {
+		k.log.Warn("working directory not left", "error", err)
+	}
+}
+
+// watch goes on until the tree is empty, or given up.
+func (k *keeper) watch() {
+	for k.drain(); !k.over(); k.drain() {
+		if now := time.Now(); k.phase == running && passed(k.deadline, now) {
+			k.stop(DeadlineExceeded)
+		} else if k.phase == stopping && passed(k.graceEnd, now) {
+			k.sweep()
+			return
+		}
+		signals, control := sigwait.Wait(k.next(), k.opt.control)
+		k.handle(signals)
+		if control {
+			k.obey()
+		}
+	}
+}
+
+func passed(t, now time.Time) bool { return !t.IsZero() && !now.Before(t) }
+
+// over reports whether the run has ended: nothing is left, or what is left is
+// not to be waited for.
+func (k *keeper) over() bool {
+	return k.empty || k.ended && k.spec.Leftovers == LeftoversLeave
+}
+
+// next is when time, and not a signal, will make the next step.
+func (k *keeper) next() time.Time {
+	if k.phase == running {
+		return k.deadline
+	}
+	return k.graceEnd
+}
+
+// drain reaps, and begins with the leftovers once the main process has ended.
+func (k *keeper) drain() {
+	before := k.ended
+	empty, err := k.reap.Drain()
+	if err != nil {
+		k.log.Error("wait failed", "error", err)
+	}
+	k.empty = empty
+	if k.ended && !before && !k.empty && k.phase < killing && k.spec.Leftovers == LeftoversKill {
+		k.tellLeftovers()
+	}
+	if k.tty != nil && !k.ended {
+		k.jobControl()
+	}
+}
+
+func (k *keeper) orphanReaped(e reaper.Exit) {
+	k.res.add(e)
+	delete(k.told, e.Pid)
+	k.log.Debug("orphan reaped", "pid", e.Pid)
+}
+
+// mainEnding is called while the main process is a zombie. As long as it is,
+// its group is no other, so this is when the rest of the group can be reached
+// in one step that no fork slips through.
+func (k *keeper) mainEnding() {
+	if k.spec.Leftovers != LeftoversKill || k.phase == killing {
+		return
+	}
+	sig := k.spec.stopSignal()
+	if sig == unix.SIGKILL {
+		_ = unix.Kill(-k.pid, unix.SIGSTOP) // the sweep counts them, then kills
+		return
+	}
+	if !k.groupTold {
+		k.warn(unix.Kill(-k.pid, sig), sig)
+		k.warn(unix.Kill(-k.pid, unix.SIGCONT), unix.SIGCONT)
+		k.groupTold = true
+	}
+}
+
+func (k *keeper) mainEnded(e reaper.Exit) {
+	k.main, k.ended = e, true
+	k.res.add(e)
+	k.log.Info("process ended", "pid", e.Pid, "exit_code", e.Status.ExitStatus(), "elapsed", time.Since(k.res.StartedAt))
+}
+
+// finish takes the terminal back and completes the result.
+func (k *keeper) finish(err error) {
+	r := &k.res
+	r.Duration = time.Since(r.StartedAt)
+	r.Pid = k.pid
+	if err != nil {
+		r.Reason, r.ExitCode = StartFailed, startCode(err)
+	} else {
+		if !k.ended { // it could not be reaped: it has had SIGKILL all the same
+			k.main.Status = unix.WaitStatus(unix.SIGKILL)
+		}
+		r.end(k.main.Status, k.why, k.phase < killing && oomKills() > k.ooms)
+	}
+	if k.tty != nil {
+		k.tty.close(k.pid, r.Signal != 0)
+	}
+	for _, s := range r.Survivors {
+		k.log.Error("process survived", "pid", s.Pid, "name", s.Name, "uid", s.UID, "state", s.State, "reason", s.Reason)
+	}
+}
+
+func startCode(err error) int {
+	if e, ok := err.(*StartError); ok { //nolint:errorlint // made above, never wrapped
+		return e.ExitCode
+	}
+	return CodeFailed
+}
+
+// warn says that a signal could not be sent. It is never a reason to end: the
+// process may be another user's, and gone in a moment.
+func (k *keeper) warn(err error, sig unix.Signal) {
+	if err != nil && err != unix.ESRCH {
+		k.log.Warn("signal not sent", "command", k.res.Name, "signal", unix.SignalName(sig), "error", err)
+	}
+}
+
+func contains(list []int, n int) bool {
+	for _, m := range list {
+		if m == n {
+			return true
+		}
+	}
+	return false
+}
+
+// closeInherited closes every descriptor from 3 up that this process was
+// started with, but for keep. What the Go runtime and foster opened themselves
+// is close-on-exec, and an inherited one cannot be.
+func (k *keeper) closeInherited(keep []int) {
+	err := eachDescriptor(func(fd int) {
+		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+		if err == nil && fd > 2 && flags&unix.FD_CLOEXEC == 0 && !contains(keep, fd) {
+			_ = unix.Close(fd)
+		}
+	})
+	for _, fd := range keep {
+		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
+			k.log.Warn("descriptor not open", "fd", fd, "error", err)
+		}
+	}
+	if err != nil {
+		k.log.Warn("inherited descriptors not closed", "error", fmt.Errorf("cannot list them: %w", err))
+	}
+}

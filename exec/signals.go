@@ -1,0 +1,139 @@
+package exec
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/sigwait"
+)
+
+// notCaught are left as they are, each for its reason.
+var notCaught = sigwait.Of(
+	unix.SIGKILL, unix.SIGSTOP, // the kernel's
+	unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, // faults of foster's own
+	unix.SIGURG, // the Go runtime preempts with it
+	32, 33,      // glibc's, between the threads of one process
+)
+
+var (
+	// ignored: a write to a pipe that nobody reads is an error, not an end; and
+	// foster, in the background of its terminal, writes to it and takes it back.
+	ignored = sigwait.Of(unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU)
+	caught  = ^sigwait.Set(0) &^ notCaught &^ ignored
+	// forwarded as they are; SIGTERM asks foster to stop.
+	forwarded = caught &^ sigwait.Of(unix.SIGCHLD, unix.SIGTERM)
+)
+
+func (k *keeper) handle(signals sigwait.Set) {
+	for sig := range (signals & forwarded).All {
+		k.log.Debug("signal forwarded", "signal", unix.SignalName(sig))
+		k.signal(sig)
+	}
+	if signals.Has(unix.SIGTERM) {
+		k.stop(Stopped)
+	}
+}
+
+// stop begins the end: the stop signal now, SIGKILL when the grace period is
+// over. A second one changes nothing.
+func (k *keeper) stop(why Reason) {
+	if k.phase != running {
+		return
+	}
+	k.beginGrace()
+	k.why = why
+	sig := k.spec.stopSignal()
+	k.log.Info("stopping", "command", k.res.Name, "reason", string(why), "signal", unix.SignalName(sig), "grace_period", k.spec.GracePeriod)
+	if sig == unix.SIGKILL {
+		return // the grace period is over, the sweep is next
+	}
+	if k.spec.SignalTarget == TargetTree {
+		k.told = make(map[int]uint64)
+	}
+	k.signal(sig)
+	k.signal(unix.SIGCONT) // a stopped process could not act on it
+	k.groupTold = k.spec.SignalTarget != TargetProcess
+}
+
+func (k *keeper) beginGrace() {
+	k.phase = stopping
+	k.graceEnd = time.Now().Add(k.spec.GracePeriod)
+}
+
+// kill ends the grace period now.
+func (k *keeper) kill(why Reason) {
+	if k.phase == running {
+		k.why = why
+	}
+	if k.phase != killing {
+		k.phase, k.graceEnd = stopping, time.Now()
+	}
+}
+
+// signal sends sig to the signal target, and remembers in told whom a walk has
+// reached.
+func (k *keeper) signal(sig unix.Signal) {
+	if k.spec.SignalTarget == TargetProcess {
+		if !k.ended {
+			k.warn(k.reap.Signal(k.pid, sig), sig)
+		}
+		return
+	}
+	if !k.ended {
+		k.warn(k.reap.Signal(-k.pid, sig), sig)
+	}
+	// The group has no leader to hold its number any more: its members, and
+	// those outside it, are reached one by one.
+	if k.ended || k.spec.SignalTarget == TargetTree {
+		k.walk(func(m *member) {
+			inGroup := m.Group == k.pid
+			if inGroup && !k.ended || !inGroup && k.spec.SignalTarget != TargetTree {
+				return
+			}
+			k.warn(m.signal(sig), sig)
+			if k.told != nil {
+				k.told[m.Pid] = m.StartTime
+			}
+		})
+	}
+}
+
+// tellLeftovers sends the stop signal to those that have not had it.
+func (k *keeper) tellLeftovers() {
+	if k.phase == running {
+		k.beginGrace()
+	}
+	sig := k.spec.stopSignal()
+	if sig == unix.SIGKILL {
+		return // at once: the sweep is next
+	}
+	k.walk(func(m *member) {
+		if m.Group == k.pid && k.groupTold || k.told != nil && k.told[m.Pid] == m.StartTime {
+			return
+		}
+		k.warn(m.signal(sig), sig)
+		k.warn(m.signal(unix.SIGCONT), unix.SIGCONT)
+	})
+}
+
+// walk visits every living process of the tree.
+func (k *keeper) walk(visit func(*member)) {
+	k.openTree()
+	k.tree.walk(func(m *member) bool {
+		if !m.Dead() {
+			visit(m)
+		}
+		return true
+	})
+}
+
+func (k *keeper) openTree() {
+	if k.tree != nil {
+		return
+	}
+	var err error
+	if k.tree, err = newTree(k.reap); err != nil {
+		k.log.Warn("/proc is of no use: only children are reached, their children when they have ended", "error", err)
+	}
+}

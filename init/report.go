@@ -1,0 +1,108 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/exec"
+)
+
+// reportLine is the report's JSON; times are in milliseconds, sizes in bytes.
+type reportLine struct {
+	Name        string           `json:"name"`
+	Attempt     int              `json:"attempt"`
+	Pid         int              `json:"pid"`
+	Reason      exec.Reason      `json:"reason"`
+	ExitCode    int              `json:"exit_code"`
+	Signal      string           `json:"signal"` // as SIGTERM, empty if none
+	StartedAt   time.Time        `json:"started_at"`
+	DurationMS  int64            `json:"duration_ms"`
+	UserMS      int64            `json:"user_ms"`
+	SystemMS    int64            `json:"system_ms"`
+	MaxRSSBytes int64            `json:"max_rss_bytes"`
+	Killed      int              `json:"killed"`
+	Escaped     int              `json:"escaped"`
+	Survivors   []reportSurvivor `json:"survivors"`
+}
+
+type reportSurvivor struct {
+	Pid    int    `json:"pid"`
+	UID    int    `json:"uid"`
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Reason string `json:"reason"`
+}
+
+func newReportLine(r *exec.Result) reportLine {
+	line := reportLine{
+		Name: r.Name, Attempt: r.Attempt, Pid: r.Pid, Reason: r.Reason, ExitCode: r.ExitCode,
+		StartedAt: r.StartedAt, DurationMS: r.Duration.Milliseconds(),
+		UserMS: r.UserTime.Milliseconds(), SystemMS: r.SystemTime.Milliseconds(), MaxRSSBytes: r.MaxRSS,
+		Killed: r.Killed, Escaped: r.Escaped, Survivors: []reportSurvivor{},
+	}
+	if r.Signal != 0 {
+		line.Signal = "SIG" + Signal(r.Signal).String()
+	}
+	for _, s := range r.Survivors {
+		line.Survivors = append(line.Survivors, reportSurvivor(s))
+	}
+	return line
+}
+
+// openReport makes sure, before anything is started, that the report can be
+// written, and makes its path independent of the working directory. The file
+// is not kept open: it would keep its file system busy.
+func (plan *Plan) openReport() error {
+	r := &plan.Config.Report
+	if r.Path == "" {
+		return nil
+	}
+	path, err := filepath.Abs(r.Path)
+	if err != nil {
+		return err
+	}
+	r.Path = path
+	fd, err := openAppend(path)
+	if err != nil {
+		return fmt.Errorf("cannot open %q: %w", path, err)
+	}
+	return unix.Close(fd)
+}
+
+func openAppend(path string) (int, error) {
+	return unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o644)
+}
+
+func (plan *Plan) writeReport(r *exec.Result) error {
+	to := plan.Config.Report
+	if to == (Report{}) {
+		return nil
+	}
+	line, err := json.Marshal(newReportLine(r))
+	if err != nil {
+		return err
+	}
+	fd := to.FD
+	if to.Path != "" {
+		if fd, err = openAppend(to.Path); err != nil {
+			return fmt.Errorf("cannot open %q: %w", to.Path, err)
+		}
+		defer unix.Close(fd)
+	}
+	return writeAll(fd, append(line, '\n'))
+}
+
+func writeAll(fd int, b []byte) error {
+	for len(b) > 0 {
+		n, err := unix.Write(fd, b)
+		if err != nil && err != unix.EINTR {
+			return fmt.Errorf("cannot write to descriptor %d: %w", fd, err)
+		}
+		b = b[max(n, 0):]
+	}
+	return nil
+}

@@ -1,0 +1,21 @@
+#include "textflag.h"
+
+// handler(sig R0): pending[sig] = 1; write(wakefd, &one, 8).
+// Called by the kernel on the thread's signal stack with every signal blocked;
+// R14 is the kernel's sigreturn, which restores all registers.
+TEXT ·handler(SB),NOSPLIT|NOFRAME,$0
+	MOVW	$·pending(SB), R1
+	ADD	R0<<2, R1
+	MOVW	$1, R2
+	MOVW	R2, (R1)
+	MOVW	·wakefd(SB), R0
+	MOVW	$·one(SB), R1
+	MOVW	$8, R2
+	MOVW	$4, R7 // write
+	SWI	$0
+	RET
+
+TEXT ·handlerPC(SB),NOSPLIT,$0-4
+	MOVW	$·handler(SB), R0
+	MOVW	R0, ret+0(FP)
+	RET

@@ -1,0 +1,22 @@
+#include "textflag.h"
+
+// handler(sig R0): pending[sig] = 1; write(wakefd, &one, 8).
+// Called by the kernel on the thread's signal stack with every signal blocked;
+// R30 is the vDSO's sigreturn, which restores all registers.
+TEXT ·handler(SB),NOSPLIT|NOFRAME,$0
+	MOVW	R0, R0
+	MOVD	$·pending(SB), R1
+	ADD	R0<<2, R1, R1
+	MOVD	$1, R2
+	MOVW	R2, (R1)
+	MOVW	·wakefd(SB), R0
+	MOVD	$·one(SB), R1
+	MOVD	$8, R2
+	MOVD	$64, R8 // write
+	SVC
+	RET
+
+TEXT ·handlerPC(SB),NOSPLIT,$0-8
+	MOVD	$·handler(SB), R0
+	MOVD	R0, ret+0(FP)
+	RET

@@ -1,0 +1,127 @@
+// Package sigwait catches signals without a thread or a goroutine.
+//
+// os/signal costs a hand-over between two threads for every signal that is
+// asked for, a goroutine and two threads for good: with every signal that can
+// be forwarded that is 4 ms before the first command runs, twice the rest of
+// foster's start. Here the kernel calls a few instructions of assembly that set
+// a mark and write to an eventfd; whoever reads it sees all marks.
+//
+// Like the signal dispositions it changes, the state belongs to the process:
+// one goroutine of one program may use the package.
+package sigwait
+
+import (
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Last is the highest signal number of Linux.
+const Last = unix.Signal(64)
+
+// Set is a set of signals.
+type Set uint64
+
+// Of returns the set of sigs.
+func Of(sigs ...unix.Signal) Set {
+	var s Set
+	for _, sig := range sigs {
+		s |= 1 << (sig - 1)
+	}
+	return s
+}
+
+// Has reports whether sig is in the set.
+func (s Set) Has(sig unix.Signal) bool { return s&Of(sig) != 0 }
+
+// All yields the signals of the set, lowest first.
+func (s Set) All(yield func(unix.Signal) bool) {
+	for ; s != 0; s &= s - 1 {
+		if !yield(unix.Signal(bits.TrailingZeros64(uint64(s)) + 1)) {
+			return
+		}
+	}
+}
+
+// Written by the assembly in handler_*.s, which runs on any thread at any time.
+var (
+	pending [Last + 1]uint32
+	wakefd  int32  = -1
+	one     uint64 = 1 // what is added to the eventfd
+)
+
+// Catch has the signals of set recorded from now on, and those of ignore
+// discarded. SIGHUP and SIGINT that were ignored when the process started stay
+// ignored, as nohup(1) means it. The dispositions are for this process alone:
+// a program that it executes starts with the default ones.
+func Catch(set, ignore Set) error {
+	if wakefd < 0 {
+		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+		if err != nil {
+			return fmt.Errorf("cannot open an eventfd: %w", err)
+		}
+		wakefd = int32(fd)
+	}
+	for sig := range set.All {
+		if (sig == unix.SIGHUP || sig == unix.SIGINT) && ignored(sig) {
+			continue
+		}
+		if err := setHandler(sig, handlerPC()); err != nil {
+			return fmt.Errorf("cannot catch %v: %w", sig, err)
+		}
+	}
+	for sig := range ignore.All {
+		if err := setHandler(sig, sigIgn); err != nil {
+			return fmt.Errorf("cannot ignore %v: %w", sig, err)
+		}
+	}
+	return nil
+}
+
+// Default gives sig its default disposition while f runs, then catches it again.
+func Default(sig unix.Signal, f func()) error {
+	if err := setHandler(sig, sigDfl); err != nil {
+		return err
+	}
+	f()
+	return setHandler(sig, handlerPC())
+}
+
+// Wait returns the caught signals that have arrived since the last call, and
+// whether fd (none if negative) is readable or hung up. It blocks until there
+// is something to return or until the moment given; the zero Time is never.
+// It may return early with nothing.
+func Wait(until time.Time, fd int) (Set, bool) {
+	fds := []unix.PollFd{{Fd: wakefd, Events: unix.POLLIN}, {Fd: int32(fd), Events: unix.POLLIN}}
+	if _, err := unix.Ppoll(fds, timeout(until), nil); err != nil {
+		return take(), false
+	}
+	if fds[0].Revents != 0 {
+		var b [8]byte
+		// Emptied before the marks are read: a signal that comes in between
+		// costs one idle turn, never a lost one.
+		_, _ = unix.Read(int(wakefd), b[:])
+	}
+	return take(), fds[1].Revents != 0
+}
+
+func timeout(until time.Time) *unix.Timespec {
+	if until.IsZero() {
+		return nil
+	}
+	ts := unix.NsecToTimespec(int64(max(0, time.Until(until))))
+	return &ts
+}
+
+func take() Set {
+	var s Set
+	for i := range pending {
+		if atomic.LoadUint32(&pending[i]) != 0 && atomic.SwapUint32(&pending[i], 0) != 0 {
+			s |= 1 << (i - 1)
+		}
+	}
+	return s
+}
