@@ -1,10 +1,10 @@
 package exec
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -36,11 +36,6 @@ func (o *Options) files() []uintptr {
 	return files
 }
 
-// CatchSignals records every signal from now on that can be caught, for Keep to
-// act on. Call it first thing in main: before, the Go runtime ends the program
-// on SIGTERM.
-func CatchSignals() error { return sigwait.Catch(caught, ignored) }
-
 // phase is how far a run has come.
 type phase int
 
@@ -58,8 +53,11 @@ type keeper struct {
 	opt  Options
 	log  *slog.Logger
 	reap *reaper.Reaper
-	tree *tree     // of this process; made when first walked
-	tty  *terminal // nil unless the command has one to control
+	// debug: arguments for a record that is dropped would be garbage, and
+	// orphans may come for years.
+	debug bool
+	tree  *tree     // of this process; made when first walked
+	tty   *terminal // nil unless the command has one to control
 
 	pid       int         // of the main process, and its group
 	main      reaper.Exit // how it ended, once ended is set
@@ -87,6 +85,7 @@ func Keep(spec *Spec, opt Options) (*Result, error) {
 		opt.control = -1
 	}
 	k := &keeper{spec: spec, opt: opt, log: opt.Log, why: Completed}
+	k.debug = k.log.Enabled(context.Background(), slog.LevelDebug)
 	k.reap = reaper.New(k.orphanReaped)
 	k.res = Result{Name: spec.name(), Attempt: spec.Attempt, StartedAt: time.Now()}
 	err := k.start()
@@ -98,12 +97,6 @@ func Keep(spec *Spec, opt Options) (*Result, error) {
 }
 
 func (k *keeper) start() error {
-	// For good: the signal mask is a thread's, and a stop that this process sends
-	// itself takes effect at once only in the thread that sends it.
-	runtime.LockOSThread()
-	if err := sigwait.EmptyMask(); err != nil {
-		k.log.Warn("signal mask not cleared", "error", err)
-	}
 	settle()
 	k.becomeSubreaper()
 	k.closeInherited(append(k.opt.PassFDs, k.opt.KeepFDs...))
@@ -117,6 +110,7 @@ func (k *keeper) start() error {
 		k.deadline = time.Now().Add(k.spec.Timeout)
 	}
 	k.letGo()
+	rest()
 	k.ooms = oomKills()
 	k.log.Info("process started", "command", k.res.Name, "pid", pid)
 	if k.opt.Started != nil {
@@ -205,7 +199,9 @@ func (k *keeper) drain() {
 func (k *keeper) orphanReaped(e reaper.Exit) {
 	k.res.add(e)
 	delete(k.told, e.Pid)
-	k.log.Debug("orphan reaped", "pid", e.Pid)
+	if k.debug {
+		k.log.Debug("orphan reaped", "pid", e.Pid)
+	}
 }
 
 // mainEnding is called while the main process is a zombie. As long as it is,

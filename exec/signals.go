@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +25,28 @@ var (
 	// forwarded as they are; SIGTERM asks foster to stop.
 	forwarded = caught &^ sigwait.Of(unix.SIGCHLD, unix.SIGTERM)
 )
+
+// CatchSignals records every signal from now on that can be caught, for Keep to
+// act on. Call it first thing in main, on the goroutine that will call Keep:
+// before, the Go runtime ends the program on SIGTERM.
+//
+// Where signals were blocked or there is a terminal, the goroutine is locked to
+// its thread: the mask is a thread's, and a stop that the process sends itself
+// takes effect at once only in the main one. Elsewhere the lock would cost a
+// thread.
+func CatchSignals() error {
+	if err := sigwait.Catch(caught, ignored); err != nil {
+		return err
+	}
+	blocked, err := sigwait.EmptyMask()
+	if err != nil || blocked || isTerminal(ttyFD) {
+		runtime.LockOSThread()
+	}
+	if err == nil && blocked {
+		_, err = sigwait.EmptyMask() // the goroutine may have changed threads
+	}
+	return err
+}
 
 func (k *keeper) handle(signals sigwait.Set) {
 	for sig := range (signals & forwarded).All {
@@ -86,7 +109,7 @@ func (k *keeper) signal(sig unix.Signal) {
 	// The group has no leader to hold its number any more: its members, and
 	// those outside it, are reached one by one.
 	if k.ended || k.spec.SignalTarget == TargetTree {
-		k.walk(func(m *member) {
+		k.walk(func(m member) {
 			inGroup := m.Group == k.pid
 			if inGroup && !k.ended || !inGroup && k.spec.SignalTarget != TargetTree {
 				return
@@ -108,7 +131,7 @@ func (k *keeper) tellLeftovers() {
 	if sig == unix.SIGKILL {
 		return // at once: the sweep is next
 	}
-	k.walk(func(m *member) {
+	k.walk(func(m member) {
 		if m.Group == k.pid && k.groupTold || k.told != nil && k.told[m.Pid] == m.StartTime {
 			return
 		}
@@ -118,9 +141,9 @@ func (k *keeper) tellLeftovers() {
 }
 
 // walk visits every living process of the tree.
-func (k *keeper) walk(visit func(*member)) {
+func (k *keeper) walk(visit func(member)) {
 	k.openTree()
-	k.tree.walk(func(m *member) bool {
+	k.tree.walk(func(m member) bool {
 		if !m.Dead() {
 			visit(m)
 		}

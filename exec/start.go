@@ -12,9 +12,9 @@ import (
 )
 
 // fork starts the main process in a process group of its own and returns when
-// it has executed the program, so a signal for the group finds it. The caller
-// is locked to a thread whose signal mask is empty: the command inherits it.
-// Go gives it back the NOFILE limit that foster was started with.
+// it has executed the program, so a signal for the group finds it. The command
+// inherits this thread's signal mask, which CatchSignals has emptied; Go gives
+// it back the NOFILE limit that foster was started with.
 func (k *keeper) fork() (int, error) {
 	env := k.spec.Env
 	if env == nil {

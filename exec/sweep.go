@@ -78,7 +78,7 @@ func (s *sweep) pass() {
 // freeze stops every process that it has not met yet and returns how many those
 // were. When there are none, whatever is left in the tree stands still.
 func (s *sweep) freeze() (fresh int) {
-	s.k.walk(func(m *member) {
+	s.k.walk(func(m member) {
 		if _, known := s.known(m); known {
 			return
 		}
@@ -92,7 +92,7 @@ func (s *sweep) freeze() (fresh int) {
 }
 
 // add counts a process that foster has to kill.
-func (s *sweep) add(m *member) {
+func (s *sweep) add(m member) {
 	s.victim[m.Pid] = victim{start: m.StartTime}
 	s.k.res.Killed++
 	if m.Group != s.k.pid {
@@ -105,7 +105,7 @@ func (s *sweep) kill() {
 	if !s.k.ended {
 		s.k.warn(s.k.reap.Signal(-s.k.pid, unix.SIGKILL), unix.SIGKILL)
 	}
-	s.k.walk(func(m *member) {
+	s.k.walk(func(m member) {
 		v, known := s.known(m)
 		if known && v.killed {
 			return
@@ -129,7 +129,7 @@ func (s *sweep) deny(pid int, err error) {
 	s.denied[pid] = err
 }
 
-func (s *sweep) known(m *member) (victim, bool) {
+func (s *sweep) known(m member) (victim, bool) {
 	v, ok := s.victim[m.Pid]
 	return v, ok && v.start == m.StartTime
 }
@@ -149,7 +149,7 @@ func (s *sweep) reapFor(pause time.Duration) (empty bool) {
 // survivors names what is left and says why.
 func (s *sweep) survivors() (list []Survivor) {
 	files := s.k.tree.files
-	s.k.tree.walk(func(m *member) bool {
+	s.k.tree.walk(func(m member) bool {
 		v := Survivor{Pid: m.Pid, UID: -1, Name: "?", State: "?", Reason: "it has not ended"}
 		if files != nil {
 			v.UID, v.Name = files.UID(m.Pid), files.Name(m.Pid)
@@ -162,7 +162,7 @@ func (s *sweep) survivors() (list []Survivor) {
 	return list
 }
 
-func (s *sweep) reason(m *member) string {
+func (s *sweep) reason(m member) string {
 	files := s.k.tree.files
 	tracer := files.Tracer(m.Pid)
 	switch {

@@ -5,22 +5,18 @@ import (
 	"runtime/debug"
 )
 
-// memoryLimit is where the garbage collector sets in. Until then it rests: its
-// periodic runs would wake an idle container every two minutes.
-const memoryLimit = 32 << 20
+// enoughThreads are the ones that the runtime comes to need with one goroutine:
+// its monitor, the one that is blocked in a system call, one that looks for
+// work meanwhile, and two to spare.
+const enoughThreads = 5
 
 // settle gives the runtime all that it will need while a command may have used
-// up every process there is. The runtime ends the program when it is refused a
-// thread, so threads are started now and left to it: with one P and one
-// goroutine it needs the thread that is blocked in a system call, one that
-// takes the P over, and one to spare.
+// up every process there is: it ends the program when it is refused a thread.
+// On a machine with several CPUs most are there already.
 func settle() {
-	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
-	const spare = 2
+	have, _ := runtime.ThreadCreateProfile(nil)
 	ready, leave := make(chan struct{}), make(chan struct{})
-	for range spare {
+	for range enoughThreads - have {
 		go func() { // ends below
 			runtime.LockOSThread()
 			ready <- struct{}{}
@@ -28,8 +24,19 @@ func settle() {
 			runtime.UnlockOSThread() // the thread goes to the runtime's idle ones
 		}()
 	}
-	for range spare {
+	for range enoughThreads - have {
 		<-ready
 	}
 	close(leave)
+}
+
+// memoryLimit is where the garbage collector would set in, in bytes.
+const memoryLimit = 64 << 20
+
+// rest puts the garbage collector to rest, whose periodic runs would wake an
+// idle container every two minutes and want threads. Waiting, reaping and
+// sweeping allocate nothing that grows with time.
+func rest() {
+	debug.SetGCPercent(-1)
+	debug.SetMemoryLimit(memoryLimit)
 }

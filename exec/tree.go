@@ -20,7 +20,7 @@ type member struct {
 }
 
 // signal sends sig to the process that the walk saw, never to a successor.
-func (m *member) signal(sig unix.Signal) error {
+func (m member) signal(sig unix.Signal) error {
 	var err error
 	if m.pidfd >= 0 {
 		err = unix.PidfdSendSignal(m.pidfd, sig, nil, 0)
@@ -57,20 +57,20 @@ func newTree(r *reaper.Reaper) (*tree, error) {
 // walk calls visit for each descendant, parents before their children, while
 // nothing is reaped. The children of a member for which visit returns false are
 // left out.
-func (t *tree) walk(visit func(*member) (descend bool)) {
+func (t *tree) walk(visit func(member) (descend bool)) {
 	t.reap.Hold(func() {
 		if t.files != nil {
 			t.files.Refresh()
 			self := member{Stat: proc.Stat{Pid: os.Getpid()}, direct: true, pidfd: -1}
-			if t.children(&self, 0, visit) == nil {
+			if t.children(self, 0, visit) == nil {
 				return
 			}
 		}
-		reaper.EachChild(func(pid int) { visit(&member{Stat: proc.Stat{Pid: pid}, direct: true, pidfd: -1}) })
+		reaper.EachChild(func(pid int) { visit(member{Stat: proc.Stat{Pid: pid}, direct: true, pidfd: -1}) })
 	})
 }
 
-func (t *tree) children(parent *member, depth int, visit func(*member) bool) error {
+func (t *tree) children(parent member, depth int, visit func(member) bool) error {
 	base := len(t.stack)
 	var err error
 	t.stack, err = t.files.Children(parent.Pid, parent.Threads, t.stack)
@@ -81,7 +81,7 @@ func (t *tree) children(parent *member, depth int, visit func(*member) bool) err
 	return err
 }
 
-func (t *tree) child(pid int, parent *member, depth int, visit func(*member) bool) {
+func (t *tree) child(pid int, parent member, depth int, visit func(member) bool) {
 	m := member{direct: depth == 0, pidfd: -1}
 	if !m.direct {
 		fd, err := unix.PidfdOpen(pid, 0)
@@ -101,13 +101,13 @@ func (t *tree) child(pid int, parent *member, depth int, visit func(*member) boo
 	case !ok || m.Parent != parent.Pid || !parent.alive():
 		return // gone, or given to another parent: the next walk meets it there
 	}
-	if visit(&m) && !m.Dead() && depth < maxDepth {
-		_ = t.children(&m, depth+1, visit) // what it hides comes up when m has ended
+	if visit(m) && !m.Dead() && depth < maxDepth {
+		_ = t.children(m, depth+1, visit) // what it hides comes up when m has ended
 	}
 }
 
 // alive reports whether the member still has its pid. A child of ours always
 // has; without pidfds there is no better answer than that it had a moment ago.
-func (m *member) alive() bool {
+func (m member) alive() bool {
 	return m.pidfd < 0 || unix.PidfdSendSignal(m.pidfd, 0, nil, 0) == nil
 }

@@ -18,6 +18,11 @@ type terminal struct {
 
 const ttyFD = 0
 
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
+}
+
 // openTerminal returns nil where there is no terminal to hand on.
 func openTerminal() *terminal {
 	state, err := unix.IoctlGetTermios(ttyFD, unix.TCGETS)

@@ -19,13 +19,14 @@ type Reader struct {
 	kids   map[int][]int // by parent, where scan
 	buf    []byte
 	dirent []byte
+	name   []byte
 }
 
 // Open returns a Reader, or an error where /proc is not mounted or not ours. It
 // keeps no descriptor open.
 func Open() (*Reader, error) {
 	r := &Reader{buf: make([]byte, 4096)}
-	text, err := r.read("/proc/self/status")
+	text, err := r.read([]byte("/proc/self/status"))
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func Open() (*Reader, error) {
 		return nil, ErrForeign
 	}
 	tid := strconv.Itoa(os.Getpid())
-	_, err = r.read("/proc/self/task/" + tid + "/children")
+	_, err = r.read([]byte("/proc/self/task/" + tid + "/children"))
 	r.scan = errors.Is(err, unix.ENOENT)
 	return r, nil
 }
@@ -59,7 +60,7 @@ func (r *Reader) Refresh() {
 		return
 	}
 	r.kids = make(map[int][]int)
-	_ = r.numbers("/proc", func(pid int) {
+	_ = r.numbers([]byte("/proc"), func(pid int) {
 		if s, ok := r.Stat(pid); ok {
 			r.kids[s.Parent] = append(r.kids[s.Parent], pid)
 		}
@@ -68,7 +69,7 @@ func (r *Reader) Refresh() {
 
 // Stat returns the state of pid; not ok means that it is gone, or hidden.
 func (r *Reader) Stat(pid int) (s Stat, ok bool) {
-	text, err := r.read(path(pid, "/stat"))
+	text, err := r.read(r.path(pid, "/stat"))
 	if err != nil {
 		return Stat{}, false
 	}
@@ -86,7 +87,7 @@ func (r *Reader) Children(pid, threads int, dst []int) ([]int, error) {
 		return r.thread(pid, pid, dst)
 	}
 	var failed error
-	err := r.numbers(path(pid, "/task"), func(tid int) {
+	err := r.numbers(r.path(pid, "/task"), func(tid int) {
 		var err error
 		if dst, err = r.thread(pid, tid, dst); err != nil {
 			failed = err
@@ -96,7 +97,7 @@ func (r *Reader) Children(pid, threads int, dst []int) ([]int, error) {
 }
 
 func (r *Reader) thread(pid, tid int, dst []int) ([]int, error) {
-	text, err := r.read(path(pid, "/task/") + strconv.Itoa(tid) + "/children")
+	text, err := r.read(append(strconv.AppendInt(r.path(pid, "/task/"), int64(tid), 10), "/children"...))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {
 		return dst, nil // the thread has ended
 	}
@@ -115,7 +116,7 @@ func (r *Reader) thread(pid, tid int, dst []int) ([]int, error) {
 
 // Name returns the name of pid, or "?".
 func (r *Reader) Name(pid int) string {
-	text, err := r.read(path(pid, "/comm"))
+	text, err := r.read(r.path(pid, "/comm"))
 	if err != nil {
 		return "?"
 	}
@@ -130,7 +131,7 @@ func (r *Reader) UID(pid int) int { return r.statusNumber(pid, "\nUid:", 1) }
 func (r *Reader) Tracer(pid int) int { return max(0, r.statusNumber(pid, "\nTracerPid:", 0)) }
 
 func (r *Reader) statusNumber(pid int, key string, field int) int {
-	text, err := r.read(path(pid, "/status"))
+	text, err := r.read(r.path(pid, "/status"))
 	if err != nil {
 		return -1
 	}
@@ -147,10 +148,14 @@ func (r *Reader) statusNumber(pid int, key string, field int) int {
 	return n
 }
 
-func path(pid int, file string) string { return "/proc/" + strconv.Itoa(pid) + file }
+// path returns the name of a file of /proc/PID, until it is called again.
+func (r *Reader) path(pid int, file string) []byte {
+	r.name = append(strconv.AppendInt(append(r.name[:0], "/proc/"...), int64(pid), 10), file...)
+	return r.name
+}
 
 // read returns the whole file in the Reader's buffer.
-func (r *Reader) read(name string) (text []byte, err error) {
+func (r *Reader) read(name []byte) (text []byte, err error) {
 	r.buf, text, err = read(name, r.buf)
 	return text, err
 }
@@ -158,11 +163,11 @@ func (r *Reader) read(name string) (text []byte, err error) {
 // ReadFile returns the whole of a file of /proc or of a cgroup. os.ReadFile
 // would offer it to the poller, which then keeps two descriptors open.
 func ReadFile(name string) ([]byte, error) {
-	_, text, err := read(name, make([]byte, 1024))
+	_, text, err := read([]byte(name), make([]byte, 1024))
 	return text, err
 }
 
-func read(name string, buf []byte) (grown, text []byte, err error) {
+func read(name []byte, buf []byte) (grown, text []byte, err error) {
 	fd, err := open(name, unix.O_RDONLY)
 	if err != nil {
 		return buf, nil, err
@@ -186,7 +191,7 @@ func read(name string, buf []byte) (grown, text []byte, err error) {
 
 // numbers calls f with every entry of a directory that is a number. f may use
 // the Reader, but not call numbers.
-func (r *Reader) numbers(name string, f func(int)) error {
+func (r *Reader) numbers(name []byte, f func(int)) error {
 	fd, err := open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
@@ -209,15 +214,6 @@ func (r *Reader) numbers(name string, f func(int)) error {
 			if id, ok := number([]byte(name)); ok {
 				f(int(id))
 			}
-		}
-	}
-}
-
-func open(name string, flags int) (int, error) {
-	for {
-		fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0)
-		if err != unix.EINTR {
-			return fd, err
 		}
 	}
 }

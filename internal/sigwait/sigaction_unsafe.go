@@ -37,12 +37,13 @@ func ignored(sig unix.Signal) bool {
 }
 
 // EmptyMask unblocks every signal for the calling thread, and so for what it
-// forks. The caller has locked its goroutine to the thread.
-func EmptyMask() error {
-	var none uint64
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK, uintptr(unsafe.Pointer(&none)), 0, 8, 0, 0)
+// forks. It reports whether any was blocked.
+func EmptyMask() (blocked bool, err error) {
+	var none, old uint64
+	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGPROCMASK, unix.SIG_SETMASK,
+		uintptr(unsafe.Pointer(&none)), uintptr(unsafe.Pointer(&old)), 8, 0, 0)
 	if errno != 0 {
-		return errno
+		return false, errno
 	}
-	return nil
+	return old != 0, nil
 }
