@@ -69,6 +69,7 @@ type keeper struct {
 	graceEnd  time.Time
 	groupTold bool           // the group has had the stop signal
 	told      map[int]uint64 // others that have, by pid: start time
+	reaped    int            // processes, for a sweep to see whether it gets on
 	ooms      int            // oom kills in the cgroup at the start
 	res       Result
 }
@@ -108,6 +109,9 @@ func (k *keeper) start() error {
 	k.pid = pid
 	if k.spec.Timeout > 0 {
 		k.deadline = time.Now().Add(k.spec.Timeout)
+	}
+	if err := sigwait.Ignore(background); err != nil {
+		k.log.Warn("terminal signals not ignored", "error", err)
 	}
 	k.letGo()
 	rest()
@@ -198,6 +202,7 @@ func (k *keeper) drain() {
 
 func (k *keeper) orphanReaped(e reaper.Exit) {
 	k.res.add(e)
+	k.reaped++
 	delete(k.told, e.Pid)
 	if k.debug {
 		k.log.Debug("orphan reaped", "pid", e.Pid)

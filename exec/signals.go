@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"errors"
 	"runtime"
 	"time"
 
@@ -13,15 +14,19 @@ import (
 var notCaught = sigwait.Of(
 	unix.SIGKILL, unix.SIGSTOP, // the kernel's
 	unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, // faults of foster's own
-	unix.SIGURG, // the Go runtime preempts with it
-	32, 33,      // glibc's, between the threads of one process
+	unix.SIGURG,  // the Go runtime preempts with it
+	unix.SIGPIPE, // a write to a pipe that nobody reads is an error, not an end
+	32, 33,       // glibc's, between the threads of one process
 )
 
+// background is what the kernel sends a process that is not in the foreground
+// of its terminal and uses it. The command gets the default, which stops it;
+// once it runs, foster itself, which writes to the terminal and takes it back,
+// ignores both.
+var background = sigwait.Of(unix.SIGTTIN, unix.SIGTTOU)
+
 var (
-	// ignored: a write to a pipe that nobody reads is an error, not an end; and
-	// foster, in the background of its terminal, writes to it and takes it back.
-	ignored = sigwait.Of(unix.SIGPIPE, unix.SIGTTIN, unix.SIGTTOU)
-	caught  = ^sigwait.Set(0) &^ notCaught &^ ignored
+	caught = ^sigwait.Set(0) &^ notCaught &^ background
 	// forwarded as they are; SIGTERM asks foster to stop.
 	forwarded = caught &^ sigwait.Of(unix.SIGCHLD, unix.SIGTERM)
 )
@@ -35,7 +40,7 @@ var (
 // takes effect at once only in the main one. Elsewhere the lock would cost a
 // thread.
 func CatchSignals() error {
-	if err := sigwait.Catch(caught, ignored); err != nil {
+	if err := errors.Join(sigwait.Catch(caught, sigwait.Of(unix.SIGPIPE)), sigwait.Reset(background)); err != nil {
 		return err
 	}
 	blocked, err := sigwait.EmptyMask()

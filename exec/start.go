@@ -125,8 +125,10 @@ func getenv(env []string, name string) string {
 // into an exit code and a sentence.
 func (s *Spec) startError(path string, err error) *StartError {
 	e := &StartError{CodeCannotExec, fmt.Errorf("cannot execute %q: %w", path, err), ""}
-	_, statErr := os.Stat(path)
+	info, statErr := os.Stat(path)
 	switch {
+	case statErr == nil && info.IsDir():
+		e.Err = fmt.Errorf("cannot execute %q: %w", path, unix.EISDIR)
 	case errors.Is(err, unix.EAGAIN):
 		e.ExitCode, e.Err = CodeFailed, fmt.Errorf("cannot start a process for %q: %w", path, err)
 		e.Hint = "the limit on processes is reached: see pids.max of the container or ulimit -u"

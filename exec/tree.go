@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,14 +17,14 @@ type member struct {
 	// direct: a child of this process. Nobody else can reap it, so its pid is
 	// its own for as long as the reaper is held.
 	direct bool
-	pidfd  int // where not direct and the kernel has pidfds, else -1
+	pidfd  proc.Pidfd // where not direct and the kernel has pidfds, else negative
 }
 
 // signal sends sig to the process that the walk saw, never to a successor.
 func (m member) signal(sig unix.Signal) error {
 	var err error
 	if m.pidfd >= 0 {
-		err = unix.PidfdSendSignal(m.pidfd, sig, nil, 0)
+		err = m.pidfd.Signal(sig)
 	} else {
 		err = unix.Kill(m.Pid, sig)
 	}
@@ -46,6 +47,7 @@ const maxDepth = 100
 type tree struct {
 	reap  *reaper.Reaper
 	files *proc.Reader // nil where there is no /proc of ours
+	until time.Time    // when a walk breaks off; zero is never
 	stack []int
 }
 
@@ -74,7 +76,7 @@ func (t *tree) children(parent member, depth int, visit func(member) bool) error
 	base := len(t.stack)
 	var err error
 	t.stack, err = t.files.Children(parent.Pid, parent.Threads, t.stack)
-	for i := base; i < len(t.stack); i++ {
+	for i := base; i < len(t.stack) && !passed(t.until, time.Now()); i++ {
 		t.child(t.stack[i], parent, depth, visit)
 	}
 	t.stack = t.stack[:base]
@@ -84,13 +86,13 @@ func (t *tree) children(parent member, depth int, visit func(member) bool) error
 func (t *tree) child(pid int, parent member, depth int, visit func(member) bool) {
 	m := member{direct: depth == 0, pidfd: -1}
 	if !m.direct {
-		fd, err := unix.PidfdOpen(pid, 0)
+		fd, err := proc.OpenPidfd(pid)
 		if errors.Is(err, unix.ESRCH) {
 			return
 		}
 		if err == nil {
 			m.pidfd = fd
-			defer unix.Close(fd)
+			defer fd.Close()
 		}
 	}
 	var ok bool
@@ -109,5 +111,5 @@ func (t *tree) child(pid int, parent member, depth int, visit func(member) bool)
 // alive reports whether the member still has its pid. A child of ours always
 // has; without pidfds there is no better answer than that it had a moment ago.
 func (m member) alive() bool {
-	return m.pidfd < 0 || unix.PidfdSendSignal(m.pidfd, 0, nil, 0) == nil
+	return m.pidfd < 0 || !errors.Is(m.pidfd.Signal(0), unix.ESRCH)
 }

@@ -44,8 +44,7 @@ func (t *terminal) foreground() int {
 	return pgid
 }
 
-// give makes pgid the foreground group. SIGTTOU, which the kernel sends to a
-// background process that does so, is ignored.
+// give makes pgid the foreground group.
 func (t *terminal) give(pgid int) { _ = unix.IoctlSetPointerInt(ttyFD, unix.TIOCSPGRP, pgid) }
 
 // close takes the terminal back from the group, or from one of its tree that

@@ -54,9 +54,9 @@ var (
 )
 
 // Catch has the signals of set recorded from now on, and those of ignore
-// discarded. SIGHUP and SIGINT that were ignored when the process started stay
-// ignored, as nohup(1) means it. The dispositions are for this process alone:
-// a program that it executes starts with the default ones.
+// discarded as by Ignore. SIGHUP and SIGINT that were ignored when the process
+// started stay ignored, as nohup(1) means it. Programs that this process
+// executes start with the default disposition of what is caught.
 func Catch(set, ignore Set) error {
 	if wakefd < 0 {
 		fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
@@ -73,9 +73,20 @@ func Catch(set, ignore Set) error {
 			return fmt.Errorf("cannot catch %v: %w", sig, err)
 		}
 	}
-	for sig := range ignore.All {
-		if err := setHandler(sig, sigIgn); err != nil {
-			return fmt.Errorf("cannot ignore %v: %w", sig, err)
+	return Ignore(ignore)
+}
+
+// Ignore has the signals of set discarded. Programs that this process executes
+// inherit that, but for those that the Go runtime handles, such as SIGPIPE.
+func Ignore(set Set) error { return setAll(set, sigIgn) }
+
+// Reset gives the signals of set their default dispositions.
+func Reset(set Set) error { return setAll(set, sigDfl) }
+
+func setAll(set Set, handler uintptr) error {
+	for sig := range set.All {
+		if err := setHandler(sig, handler); err != nil {
+			return fmt.Errorf("cannot set the disposition of %v: %w", sig, err)
 		}
 	}
 	return nil
