@@ -25,7 +25,7 @@ type Reader struct {
 // Open returns a Reader, or an error where /proc is not mounted or not ours. It
 // keeps no descriptor open.
 func Open() (*Reader, error) {
-	r := &Reader{buf: make([]byte, 4096)}
+	r := &Reader{buf: make([]byte, 2*page)}
 	text, err := r.read([]byte("/proc/self/status"))
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (r *Reader) read(name []byte) (text []byte, err error) {
 // ReadFile returns the whole of a file of /proc or of a cgroup. os.ReadFile
 // would offer it to the poller, which then keeps two descriptors open.
 func ReadFile(name string) ([]byte, error) {
-	_, text, err := read([]byte(name), make([]byte, 1024))
+	_, text, err := read([]byte(name), make([]byte, page))
 	return text, err
 }
 
@@ -172,22 +172,24 @@ func read(name []byte, buf []byte) (grown, text []byte, err error) {
 	if err != nil {
 		return buf, nil, err
 	}
-	defer unix.Close(fd)
-	n := 0
-	for {
-		m, err := unix.Read(fd, buf[n:])
-		switch {
-		case err == unix.EINTR:
-		case err != nil:
+	defer closeFD(fd)
+	for n := 0; ; {
+		m, err := readFD(fd, buf[n:])
+		if err != nil {
 			return buf, nil, err
-		case m == 0:
+		}
+		// What /proc has to say comes a page at a time, so less is the end.
+		if n += m; m < page/2 {
 			return buf, buf[:n], nil
 		}
-		if n += max(m, 0); n == len(buf) {
+		if len(buf)-n < page {
 			buf = append(buf, make([]byte, len(buf))...)
 		}
 	}
 }
+
+// page is the least that a kernel's page may be, in bytes.
+const page = 4096
 
 // numbers calls f with every entry of a directory that is a number. f may use
 // the Reader, but not call numbers.
@@ -196,7 +198,7 @@ func (r *Reader) numbers(name []byte, f func(int)) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
+	defer closeFD(fd)
 	if r.dirent == nil {
 		r.dirent = make([]byte, 8192)
 	}
