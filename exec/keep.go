@@ -69,6 +69,8 @@ type keeper struct {
 	graceEnd  time.Time
 	groupTold bool           // the group has had the stop signal
 	told      map[int]uint64 // others that have, by pid: start time
+	killing   bool           // SIGKILL has been sent
+	victims   *sweep         // nil until it has begun
 	reaped    int            // processes, for a sweep to see whether it gets on
 	ooms      int            // oom kills in the cgroup at the start
 	res       Result
@@ -201,11 +203,30 @@ func (k *keeper) drain() {
 }
 
 func (k *keeper) orphanReaped(e reaper.Exit) {
-	k.res.add(e)
-	k.reaped++
+	k.count(e)
 	delete(k.told, e.Pid)
 	if k.debug {
 		k.log.Debug("orphan reaped", "pid", e.Pid)
+	}
+}
+
+// count adds a reaped process to the result.
+func (k *keeper) count(e reaper.Exit) {
+	k.res.add(e)
+	k.reaped++
+	var v victim
+	if k.victims != nil {
+		v = k.victims.reaped(e.Pid)
+	}
+	if k.killing && !v.counted && e.Status.Signaled() && e.Status.Signal() == unix.SIGKILL {
+		k.countKilled(v)
+	}
+}
+
+func (k *keeper) countKilled(v victim) {
+	k.res.Killed++
+	if v.escaped {
+		k.res.Escaped++
 	}
 }
 
@@ -218,7 +239,8 @@ func (k *keeper) mainEnding() {
 	}
 	sig := k.spec.stopSignal()
 	if sig == unix.SIGKILL {
-		_ = unix.Kill(-k.pid, unix.SIGSTOP) // the sweep counts them, then kills
+		k.warn(unix.Kill(-k.pid, sig), sig) // at once: what else is left is the sweep's
+		k.killing = true
 		return
 	}
 	if !k.groupTold {
@@ -230,7 +252,7 @@ func (k *keeper) mainEnding() {
 
 func (k *keeper) mainEnded(e reaper.Exit) {
 	k.main, k.ended = e, true
-	k.res.add(e)
+	k.count(e)
 	k.log.Info("process ended", "pid", e.Pid, "exit_code", e.Status.ExitStatus(), "elapsed", time.Since(k.res.StartedAt))
 }
 

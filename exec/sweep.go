@@ -1,13 +1,12 @@
 package exec
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fosterinit/foster/internal/proc"
 	"github.com/fosterinit/foster/internal/sigwait"
 )
 
@@ -17,43 +16,62 @@ const (
 	// thousands keep busy the killing alone may take longer.
 	sweepBound = 5 * time.Second
 	sweepLimit = 30 * time.Second
+	// rushBound is how long children may go on to appear before they are frozen.
+	rushBound = 100 * time.Millisecond
 	// patience is how long PID 1 tries to freeze the tree process by process,
 	// before it freezes its namespace.
 	patience = 50 * time.Millisecond
-	// sweepPause is how long a pass gives the killed to end; it doubles up to
-	// sweepPauseMax. A process needs some 50 µs for it, a large one more.
-	sweepPause    = 5 * time.Millisecond
+	// sweepPause is how long the killed are given to end before the next look;
+	// it doubles up to sweepPauseMax. A process needs some 50 µs for it, a large
+	// one more.
+	sweepPause    = 10 * time.Millisecond
 	sweepPauseMax = 100 * time.Millisecond
 )
 
-// A sweep kills the tree. Every pass freezes the closure of all descendants,
-// then kills it, then reaps. Killing without freezing loses against processes
-// that fork for ever: at the limit of processes each SIGKILL frees a place that
-// another fork takes, and a SIGSTOP frees none.
+// A sweep kills the tree, until wait says that nothing is left of it.
+//
+// It begins with a rush: children, and what become children when their parents
+// have ended, are killed as they are found. Nobody else can reap them, so their
+// pids need no proof, and a tree that does not fight back is gone as fast as the
+// kernel can end it.
+//
+// A tree that goes on forking is frozen, all of it, before it is killed. At the
+// limit of processes each SIGKILL frees a place that another fork takes; a
+// SIGSTOP frees none.
 type sweep struct {
 	k      *keeper
 	bound  time.Time
 	limit  time.Time
 	frozen bool // the whole namespace is
 	victim map[int]victim
+	direct int           // how many victims are children that have not been reaped
 	denied map[int]error // what could not be signalled
 }
 
-// A victim has been frozen, and is to be killed.
+// A victim has been stopped or killed.
 type victim struct {
-	start  uint64 // with the pid, which process it is
-	killed bool
+	start   uint64 // with the pid, which process it is; unknown if direct
+	direct  bool   // the pid is its own until it is reaped
+	escaped bool   // it had left the main process's group
+	killed  bool
+	// counted: it was seen alive, so what its status will say does not matter;
+	// a parent that ignores SIGCHLD may keep it from being reaped here.
+	counted bool
 }
 
 func (k *keeper) sweep() {
 	k.phase = killing
 	k.openTree()
-	// Ahead of what it has to stop, where that is allowed.
-	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -20)
+	runAhead(k.tree.files)
 	now := time.Now()
 	s := &sweep{
 		k: k, bound: now.Add(sweepBound), limit: now.Add(sweepLimit),
 		victim: make(map[int]victim), denied: make(map[int]error),
+	}
+	k.victims = s
+	s.killGroup()
+	if k.tree.files != nil && s.rush() {
+		return
 	}
 	for pause := sweepPause; !s.pass(pause); pause = min(2*pause, sweepPauseMax) {
 		now := time.Now()
@@ -67,14 +85,80 @@ func (k *keeper) sweep() {
 	}
 }
 
+// runAhead has this process run before what it has to stop, where that is
+// allowed: among 700 that fork for ever it gets a 700th of the time, and needs
+// minutes for what is done in a second. Threads have each their own priority.
+func runAhead(files *proc.Reader) {
+	attr := unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
+	}
+	if files == nil {
+		_ = unix.SchedSetAttr(0, &attr, 0)
+		return
+	}
+	files.Threads(os.Getpid(), func(tid int) { _ = unix.SchedSetAttr(tid, &attr, 0) })
+}
+
+// killGroup kills the group in one step, which no fork of a member slips
+// through, as long as the main process holds its number.
+func (s *sweep) killGroup() {
+	s.k.killing = true
+	if !s.k.ended {
+		s.k.warn(s.k.reap.Signal(-s.k.pid, unix.SIGKILL), unix.SIGKILL)
+	}
+}
+
+// rush kills children as they appear, and reports whether the tree is empty. It
+// gives up when they still do after rushBound.
+func (s *sweep) rush() (empty bool) {
+	for until := time.Now().Add(rushBound); !passed(until, time.Now()); {
+		s.k.tree.eachChild(func(pid int) {
+			if v, ok := s.victim[pid]; ok && v.direct || s.denied[pid] != nil {
+				return
+			}
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+				s.deny(pid, err, unix.SIGKILL)
+				return
+			}
+			group, err := unix.Getpgid(pid)
+			s.add(pid, victim{direct: true, escaped: err == nil && group != s.k.pid, killed: true})
+		})
+		if s.reapFor(sweepPause) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *sweep) add(pid int, v victim) {
+	if v.direct && !s.victim[pid].direct {
+		s.direct++
+	}
+	s.victim[pid] = v
+}
+
+// reaped returns the victim that has been reaped, the zero one for a process
+// that died with the group.
+func (s *sweep) reaped(pid int) victim {
+	v := s.victim[pid]
+	if v.direct {
+		s.direct--
+	}
+	delete(s.victim, pid)
+	return v
+}
+
 // pass freezes, kills and reaps, and reports whether the tree is empty.
 func (s *sweep) pass(pause time.Duration) (empty bool) {
-	if !s.k.ended {
-		// The group in one step: no fork of a member slips through.
-		s.k.warn(s.k.reap.Signal(-s.k.pid, unix.SIGSTOP), unix.SIGSTOP)
+	switch {
+	case s.k.tree.files != nil:
+		s.freezeAll()
+		s.kill()
+	case os.Getpid() == 1:
+		_ = unix.Kill(-1, unix.SIGKILL) // nothing says what is whose
+	default:
+		s.kill() // children alone; theirs are children in the next pass
 	}
-	s.freezeAll()
-	s.kill()
 	return s.reapFor(pause)
 }
 
@@ -108,42 +192,34 @@ func (s *sweep) freeze() (fresh int) {
 			s.deny(m.Pid, err, unix.SIGSTOP)
 			return
 		}
-		s.add(m)
+		s.add(m.Pid, s.victimOf(m))
 	})
 	return fresh
 }
 
-// add counts a process that foster has to kill.
-func (s *sweep) add(m member) {
-	s.victim[m.Pid] = victim{start: m.StartTime}
-	s.k.res.Killed++
-	if m.Group != s.k.pid {
-		s.k.res.Escaped++
-	}
+func (s *sweep) victimOf(m member) victim {
+	return victim{start: m.StartTime, direct: m.direct, escaped: m.Group != s.k.pid}
 }
 
 // kill sends SIGKILL to everything in the tree.
 func (s *sweep) kill() {
-	if !s.k.ended {
-		s.k.warn(s.k.reap.Signal(-s.k.pid, unix.SIGKILL), unix.SIGKILL)
-	}
-	if s.k.tree.files == nil && os.Getpid() == 1 {
-		_ = unix.Kill(-1, unix.SIGKILL) // nothing says what is whose
-	}
 	s.k.walk(func(m member) {
 		v, known := s.known(m)
 		if known && v.killed {
 			return
 		}
-		err := m.signal(unix.SIGKILL)
-		if err != nil {
+		if err := m.signal(unix.SIGKILL); err != nil {
 			s.deny(m.Pid, err, unix.SIGKILL)
 			return
 		}
 		if !known {
-			s.add(m)
+			v = s.victimOf(m)
 		}
-		s.victim[m.Pid] = victim{start: m.StartTime, killed: true}
+		if !v.counted {
+			s.k.countKilled(v)
+		}
+		v.killed, v.counted = true, true
+		s.add(m.Pid, v)
 	})
 }
 
@@ -157,7 +233,7 @@ func (s *sweep) deny(pid int, err error, sig unix.Signal) {
 
 func (s *sweep) known(m member) (victim, bool) {
 	v, ok := s.victim[m.Pid]
-	return v, ok && v.start == m.StartTime
+	return v, ok && (v.direct || v.start == m.StartTime)
 }
 
 // ended returns how many processes have ended since the last call.
@@ -167,50 +243,14 @@ func (s *sweep) ended() int {
 	return n
 }
 
-// reapFor reaps until nothing is left, or the pause is over.
+// reapFor reaps until nothing is left to be, or the pause is over.
 func (s *sweep) reapFor(pause time.Duration) (empty bool) {
 	until := time.Now().Add(pause)
 	for {
 		s.k.drain()
-		if s.k.empty || !time.Now().Before(until) {
+		if s.k.empty || s.direct == 0 && s.k.ended || passed(until, time.Now()) {
 			return s.k.empty
 		}
 		sigwait.Wait(until, -1) // SIGCHLD; all else has come too late
 	}
-}
-
-// survivors names what is left and says why.
-func (s *sweep) survivors() (list []Survivor) {
-	files := s.k.tree.files
-	s.k.tree.walk(func(m member) bool {
-		v := Survivor{Pid: m.Pid, UID: -1, Name: "?", State: "?", Reason: "it has not ended"}
-		if files != nil {
-			v.UID, v.Name = files.UID(m.Pid), files.Name(m.Pid)
-			v.State = string(rune(max(m.State, ' ')))
-			v.Reason = s.reason(m)
-		}
-		list = append(list, v)
-		return true
-	})
-	return list
-}
-
-func (s *sweep) reason(m member) string {
-	files := s.k.tree.files
-	tracer := files.Tracer(m.Pid)
-	switch {
-	case tracer != 0:
-		return fmt.Sprintf("traced by process %d (%s)", tracer, files.Name(tracer))
-	case m.Dead() && m.direct:
-		return "traced by a process outside this PID namespace, which has yet to let go of it"
-	case m.Dead():
-		return fmt.Sprintf("zombie, and its parent %d (%s) does not wait for it", m.Parent, files.Name(m.Parent))
-	case errors.Is(s.denied[m.Pid], unix.EPERM):
-		return "no permission to signal it"
-	case s.denied[m.Pid] != nil:
-		return s.denied[m.Pid].Error()
-	case m.State == 'D':
-		return "in an uninterruptible system call"
-	}
-	return "killed, but has not ended"
 }

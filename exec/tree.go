@@ -72,6 +72,18 @@ func (t *tree) walk(visit func(member) (descend bool)) {
 	})
 }
 
+// eachChild calls f with the pid of every child, dead or alive, while nothing is
+// reaped. What /proc cannot say now, a walk will find.
+func (t *tree) eachChild(f func(pid int)) {
+	t.reap.Hold(func() {
+		t.files.Refresh()
+		t.stack, _ = t.files.Children(os.Getpid(), 0, t.stack[:0])
+		for _, pid := range t.stack {
+			f(pid)
+		}
+	})
+}
+
 func (t *tree) children(parent member, depth int, visit func(member) bool) error {
 	base := len(t.stack)
 	var err error

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -148,9 +147,6 @@ func injected(name string) bool {
 func without(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, Prefix) })
 }
-
-// sorted returns the keys of m in order.
-func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // text returns the value of a setting as a variable would say it.
 func (c *Config) text(s Setting) string {

@@ -170,9 +170,20 @@ type Report struct {
 	FD   int // where Path is empty and this is positive
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
+// UnmarshalText implements encoding.TextUnmarshaler. The paths that mean a
+// descriptor are taken as that: by the time there is something to report, foster
+// has let go of standard output, and a path cannot open every pipe again.
 func (r *Report) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "/dev/stdout":
+		text = []byte("fd:1")
+	case "/dev/stderr":
+		text = []byte("fd:2")
+	}
 	number, is := strings.CutPrefix(string(text), "fd:")
+	if path, fd := strings.CutPrefix(string(text), "/dev/fd/"); fd {
+		number, is = path, true
+	}
 	if !is {
 		r.Path = string(text)
 		return nil

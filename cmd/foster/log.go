@@ -23,7 +23,7 @@ func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
 	case format == "json":
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
 	case format == "auto" && isTerminal(stderr):
-		return tint.NewHandler(stderr, &tint.Options{Level: level, NoColor: os.Getenv("NO_COLOR") != ""})
+		return tint.NewTextHandler(stderr, &tint.Options{Level: level, NoColor: os.Getenv("NO_COLOR") != ""})
 	}
 	return slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 }

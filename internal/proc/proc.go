@@ -96,6 +96,9 @@ func (r *Reader) Children(pid, threads int, dst []int) ([]int, error) {
 	return dst, errors.Join(err, failed)
 }
 
+// Threads calls f with every thread of the process.
+func (r *Reader) Threads(pid int, f func(tid int)) { _ = r.numbers(r.path(pid, "/task"), f) }
+
 func (r *Reader) thread(pid, tid int, dst []int) ([]int, error) {
 	text, err := r.read(append(strconv.AppendInt(r.path(pid, "/task/"), int64(tid), 10), "/children"...))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ESRCH) {

@@ -46,11 +46,12 @@ func (s Set) All(yield func(unix.Signal) bool) {
 	}
 }
 
-// Written by the assembly in handler_*.s, which runs on any thread at any time.
+// For the assembly in handler_*.s, which runs on any thread at any time.
 var (
-	pending [Last + 1]uint32
-	wakefd  int32  = -1
-	one     uint64 = 1 // what is added to the eventfd
+	pending [Last + 1]uint32 // set there
+	wakefd  int32            = -1
+	//lint:ignore U1000 the assembly adds it to the eventfd
+	one uint64 = 1
 )
 
 // Catch has the signals of set recorded from now on, and those of ignore

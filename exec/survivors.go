@@ -1,0 +1,44 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// survivors names what is left and says why.
+func (s *sweep) survivors() (list []Survivor) {
+	files := s.k.tree.files
+	s.k.tree.walk(func(m member) bool {
+		v := Survivor{Pid: m.Pid, UID: -1, Name: "?", State: "?", Reason: "it has not ended"}
+		if files != nil {
+			v.UID, v.Name = files.UID(m.Pid), files.Name(m.Pid)
+			v.State = string(rune(max(m.State, ' ')))
+			v.Reason = s.reason(m)
+		}
+		list = append(list, v)
+		return true
+	})
+	return list
+}
+
+func (s *sweep) reason(m member) string {
+	files := s.k.tree.files
+	tracer := files.Tracer(m.Pid)
+	switch {
+	case tracer != 0:
+		return fmt.Sprintf("traced by process %d (%s)", tracer, files.Name(tracer))
+	case m.Dead() && m.direct:
+		return "traced by a process outside this PID namespace, which has yet to let go of it"
+	case m.Dead():
+		return fmt.Sprintf("zombie, and its parent %d (%s) does not wait for it", m.Parent, files.Name(m.Parent))
+	case errors.Is(s.denied[m.Pid], unix.EPERM):
+		return "no permission to signal it"
+	case s.denied[m.Pid] != nil:
+		return s.denied[m.Pid].Error()
+	case m.State == 'D':
+		return "in an uninterruptible system call"
+	}
+	return "killed, but has not ended"
+}
