@@ -59,7 +59,8 @@ func (b *bench) sweep() ([]row, error) {
 		r := ratioOf(swept[i], loops[s.yard])
 		rows = append(rows, row{
 			fmt.Sprintf("deadline to tree empty, %d sessions: %s", sleepers, s.name), "at most 1.5 x a C loop", r.String(),
-			atMost(r.value, 1.5), []string{"foster: " + spread(swept[i]), "C loop: " + spread(loops[s.yard])},
+			atMost(r.value, 1.5),
+			[]string{"foster: " + spread(swept[i]), "C loop: " + spread(loops[s.yard])},
 		})
 	}
 	return rows, nil

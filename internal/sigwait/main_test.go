@@ -79,10 +79,10 @@ func until(t *testing.T, want Set) (got Set) {
 	t.Helper()
 	end := time.Now().Add(patience)
 	for got&want != want {
-		if !time.Now().Before(end) {
-			t.Fatalf("of %v, these never came: %v", names(want), names(want&^got))
-		}
 		more, _ := Wait(end, -1)
+		if !time.Now().Before(end) { // what comes now came unnoticed
+			t.Fatalf("of %v, these came too late or never: %v", names(want), names(want&^got))
+		}
 		got |= more
 	}
 	return got
