@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/caarlos0/env/v11"
+	"golang.org/x/sys/unix"
 
 	"github.com/fosterinit/foster/exec"
 )
@@ -38,6 +39,13 @@ type Config struct {
 	TerminationPath  string            `env:"TERMINATION_MESSAGE_PATH" opt:"termination-message" arg:"FILE" help:"file for why the container ended"`
 	LogLevel         slog.Level        `env:"LOG_LEVEL" envDefault:"warn" arg:"LEVEL" help:"debug, info, warn or error"`
 	LogFormat        LogFormat         `env:"LOG_FORMAT" envDefault:"auto" arg:"FORMAT" help:"text, json or auto"`
+}
+
+// defaults is what the tags say where nothing is set. PID 1 starts before
+// everything else, so what it knows already is not parsed.
+var defaults = Config{
+	GracePeriod: Duration(exec.DefaultGracePeriod), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0},
+	LogLevel: slog.LevelWarn, LogFormat: "auto",
 }
 
 // A Setting is one field of Config as a user sees it.
@@ -78,6 +86,9 @@ type value struct {
 // parse turns values by variable into a Config. Everything wrong with them is
 // added to the problems.
 func parse(values map[string]value, problems *Problems) Config {
+	if len(values) == 0 {
+		return defaults // a test holds that env finds the same
+	}
 	environment := make(map[string]string, len(values))
 	for name, v := range values {
 		environment[name] = v.text

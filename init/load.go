@@ -46,6 +46,9 @@ func Load(args, environ []string) (*Plan, error) {
 // options puts what the command line says over the variables, and returns what
 // follows the options: the command.
 func (plan *Plan) options(args []string, values map[string]value, problems *Problems) ([]string, error) {
+	if len(args) > 1 && args[0] == "--" && args[1] != "" {
+		return args[1:], nil // as in most images: nothing to parse before the command may start
+	}
 	set := flag.NewFlagSet("foster", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.Usage = func() {}

@@ -1,0 +1,18 @@
+package supervisor
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/caarlos0/env/v11"
+)
+
+func TestDefaultsAreWhatTheTagsSay(t *testing.T) {
+	want, err := env.ParseAsWithOptions[Config](env.Options{Environment: map[string]string{}, Prefix: Prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(defaults, want) {
+		t.Errorf("defaults are %+v, the tags say %+v", defaults, want)
+	}
+}
