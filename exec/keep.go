@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fosterinit/foster/internal/proc"
 	"github.com/fosterinit/foster/internal/sigwait"
 	"github.com/fosterinit/foster/reaper"
 )
@@ -57,7 +58,7 @@ type keeper struct {
 	// orphans may come for years.
 	debug bool
 	tree  *tree     // of this process; made when first walked
-	tty   *terminal // nil unless the command has one to control
+	tty   *terminal // nil for a library's command without one
 
 	pid       int         // of the main process, and its group
 	main      reaper.Exit // how it ended, once ended is set
@@ -67,8 +68,8 @@ type keeper struct {
 	why       Reason    // Completed until a stop has begun
 	deadline  time.Time // zero: none
 	graceEnd  time.Time
-	groupTold bool           // the group has had the stop signal
-	told      map[int]uint64 // others that have, by pid: start time
+	groupTold uint64         // when the group had the stop signal, as proc.Ticks; 0 is not yet
+	told      map[int]uint64 // others that have had it, by pid: start time
 	killing   bool           // SIGKILL has been sent
 	victims   *sweep         // nil until it has begun
 	reaped    int            // processes, for a sweep to see whether it gets on
@@ -103,17 +104,22 @@ func (k *keeper) start() error {
 	settle()
 	k.becomeSubreaper()
 	k.closeInherited(append(k.opt.PassFDs, k.opt.KeepFDs...))
-	k.tty = openTerminal()
+	if k.opt.control < 0 {
+		k.tty = openTerminal(0, 2, 1)
+	} else if isTerminal(ttyFD) {
+		k.tty = openTerminal(ttyFD)
+	}
 	pid, err := k.reap.Start(k.fork, reaper.Child{Ending: k.mainEnding, Ended: k.mainEnded})
+	// Also if it has not started: the child may have taken the foreground before.
+	if err := sigwait.Ignore(background); err != nil {
+		k.log.Warn("terminal signals not ignored", "error", err)
+	}
 	if err != nil {
 		return err
 	}
 	k.pid = pid
 	if k.spec.Timeout > 0 {
 		k.deadline = time.Now().Add(k.spec.Timeout)
-	}
-	if err := sigwait.Ignore(background); err != nil {
-		k.log.Warn("terminal signals not ignored", "error", err)
 	}
 	k.letGo()
 	rest()
@@ -141,7 +147,7 @@ func (k *keeper) becomeSubreaper() {
 func (k *keeper) letGo() {
 	keep := append([]int{2}, k.opt.KeepFDs...)
 	if k.tty != nil {
-		keep = append(keep, 0)
+		keep = append(keep, k.tty.fd)
 	}
 	for _, fd := range append([]int{0, 1}, k.opt.PassFDs...) {
 		if !contains(keep, fd) {
@@ -239,14 +245,13 @@ func (k *keeper) mainEnding() {
 	}
 	sig := k.spec.stopSignal()
 	if sig == unix.SIGKILL {
-		k.warn(unix.Kill(-k.pid, sig), sig) // at once: what else is left is the sweep's
-		k.killing = true
+		_ = unix.Kill(-k.pid, unix.SIGSTOP) // the sweep is next: it counts, then kills
 		return
 	}
-	if !k.groupTold {
+	if k.groupTold == 0 {
 		k.warn(unix.Kill(-k.pid, sig), sig)
 		k.warn(unix.Kill(-k.pid, unix.SIGCONT), unix.SIGCONT)
-		k.groupTold = true
+		k.groupTold = proc.Ticks()
 	}
 }
 

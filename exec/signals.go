@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fosterinit/foster/internal/proc"
 	"github.com/fosterinit/foster/internal/sigwait"
 )
 
@@ -20,10 +21,11 @@ var notCaught = sigwait.Of(
 )
 
 // background is what the kernel sends a process that is not in the foreground
-// of its terminal and uses it. The command gets the default, which stops it;
-// once it runs, foster itself, which writes to the terminal and takes it back,
-// ignores both.
-var background = sigwait.Of(unix.SIGTTIN, unix.SIGTTOU)
+// of its terminal and writes to it, or takes the foreground. The command gets
+// the default, which stops it; once it runs, foster itself, which does both,
+// ignores it. Foster never reads: a SIGTTIN is another's in its group, so for
+// the job, and is forwarded.
+var background = sigwait.Of(unix.SIGTTOU)
 
 var (
 	caught = ^sigwait.Set(0) &^ notCaught &^ background
@@ -56,6 +58,10 @@ func CatchSignals() error {
 func (k *keeper) handle(signals sigwait.Set) {
 	for sig := range (signals & forwarded).All {
 		k.log.Debug("signal forwarded", "signal", unix.SignalName(sig))
+		if sig == unix.SIGCONT && !k.ended {
+			k.continueGroup() // a terminal's stop was for all of the group
+			continue
+		}
 		k.signal(sig)
 	}
 	if signals.Has(unix.SIGTERM) {
@@ -81,7 +87,9 @@ func (k *keeper) stop(why Reason) {
 	}
 	k.signal(sig)
 	k.signal(unix.SIGCONT) // a stopped process could not act on it
-	k.groupTold = k.spec.SignalTarget != TargetProcess
+	if k.spec.SignalTarget != TargetProcess {
+		k.groupTold = proc.Ticks()
+	}
 }
 
 func (k *keeper) beginGrace() {
@@ -127,7 +135,8 @@ func (k *keeper) signal(sig unix.Signal) {
 	}
 }
 
-// tellLeftovers sends the stop signal to those that have not had it.
+// tellLeftovers sends the stop signal to those that have not had it: who has may
+// be cleaning up, and to many programs a second one means to give that up.
 func (k *keeper) tellLeftovers() {
 	if k.phase == running {
 		k.beginGrace()
@@ -137,12 +146,20 @@ func (k *keeper) tellLeftovers() {
 		return // at once: the sweep is next
 	}
 	k.walk(func(m member) {
-		if m.Group == k.pid && k.groupTold || k.told != nil && k.told[m.Pid] == m.StartTime {
-			return
+		if !k.hasBeenTold(m) {
+			k.warn(m.signal(sig), sig)
+			k.warn(m.signal(unix.SIGCONT), unix.SIGCONT)
 		}
-		k.warn(m.signal(sig), sig)
-		k.warn(m.signal(unix.SIGCONT), unix.SIGCONT)
 	})
+}
+
+// hasBeenTold reports whether the process has had the stop signal, or works for
+// one that has. An orphan that is younger than the signal has nobody.
+func (k *keeper) hasBeenTold(m member) bool {
+	if m.Group == k.pid && k.groupTold != 0 {
+		return !m.direct || m.StartTime < k.groupTold
+	}
+	return k.told != nil && k.told[m.Pid] == m.StartTime
 }
 
 // walk visits every living process of the tree.

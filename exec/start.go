@@ -33,7 +33,7 @@ func (k *keeper) fork() (int, error) {
 		defer unix.Umask(unix.Umask(*k.spec.Umask))
 	}
 	attr := &syscall.ProcAttr{Env: env, Files: k.opt.files(), Sys: &syscall.SysProcAttr{
-		Setpgid: true, Foreground: k.tty != nil, Ctty: ttyFD, Credential: k.spec.Credential.sys(),
+		Setpgid: true, Foreground: k.tty != nil && k.tty.wanted(), Ctty: ttyFD, Credential: k.spec.Credential.sys(),
 		// A backstop: if this process is killed there is nobody to keep the promise.
 		Pdeathsig: syscall.SIGKILL,
 	}}

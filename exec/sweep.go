@@ -28,16 +28,16 @@ const (
 	sweepPauseMax = 100 * time.Millisecond
 )
 
-// A sweep kills the tree, until wait says that nothing is left of it.
+// A sweep kills the tree, until wait says that nothing is left of it. Every pass
+// freezes the closure of all descendants, then kills it, then reaps. Killing
+// without freezing loses against processes that fork for ever: at the limit of
+// processes each SIGKILL frees a place that another fork takes, and a SIGSTOP
+// frees none.
 //
-// It begins with a rush: children, and what become children when their parents
-// have ended, are killed as they are found. Nobody else can reap them, so their
-// pids need no proof, and a tree that does not fight back is gone as fast as the
-// kernel can end it.
-//
-// A tree that goes on forking is frozen, all of it, before it is killed. At the
-// limit of processes each SIGKILL frees a place that another fork takes; a
-// SIGSTOP frees none.
+// A large tree is rushed first: children, and what become children when their
+// parents have ended, are killed as they are found. Nobody else can reap them, so
+// their pids need no proof, and a tree that does not fight back is gone as fast
+// as the kernel can end it.
 type sweep struct {
 	k      *keeper
 	bound  time.Time
@@ -69,8 +69,7 @@ func (k *keeper) sweep() {
 		victim: make(map[int]victim), denied: make(map[int]error),
 	}
 	k.victims = s
-	s.killGroup()
-	if k.tree.files != nil && s.rush() {
+	if s.large() && s.rush() {
 		return
 	}
 	for pause := sweepPause; !s.pass(pause); pause = min(2*pause, sweepPauseMax) {
@@ -99,18 +98,34 @@ func runAhead(files *proc.Reader) {
 	files.Threads(os.Getpid(), func(tid int) { _ = unix.SchedSetAttr(tid, &attr, 0) })
 }
 
-// killGroup kills the group in one step, which no fork of a member slips
-// through, as long as the main process holds its number.
-func (s *sweep) killGroup() {
-	s.k.killing = true
+// signalGroup sends sig to the group in one step, which no fork of a member
+// slips through, as long as the main process holds its number.
+func (s *sweep) signalGroup(sig unix.Signal) {
 	if !s.k.ended {
-		s.k.warn(s.k.reap.Signal(-s.k.pid, unix.SIGKILL), unix.SIGKILL)
+		s.k.warn(s.k.reap.Signal(-s.k.pid, sig), sig)
 	}
+}
+
+// largeTree is how many children make one: to freeze, look at and kill a process
+// takes about as long as its end.
+const largeTree = 64
+
+// large reports whether the children of this process, and of the main process,
+// are many.
+func (s *sweep) large() bool {
+	n := 0
+	if s.k.tree.files != nil {
+		s.k.tree.eachChild(func(int) { n++ })
+		n += s.k.tree.files.CountChildren(s.k.pid)
+	}
+	return n > largeTree
 }
 
 // rush kills children as they appear, and reports whether the tree is empty. It
 // gives up when they still do after rushBound.
 func (s *sweep) rush() (empty bool) {
+	s.k.killing = true
+	s.signalGroup(unix.SIGKILL)
 	for until := time.Now().Add(rushBound); !passed(until, time.Now()); {
 		s.k.tree.eachChild(func(pid int) {
 			if v, ok := s.victim[pid]; ok && v.direct || s.denied[pid] != nil {
@@ -152,6 +167,7 @@ func (s *sweep) reaped(pid int) victim {
 func (s *sweep) pass(pause time.Duration) (empty bool) {
 	switch {
 	case s.k.tree.files != nil:
+		s.signalGroup(unix.SIGSTOP)
 		s.freezeAll()
 		s.kill()
 	case os.Getpid() == 1:
@@ -192,17 +208,21 @@ func (s *sweep) freeze() (fresh int) {
 			s.deny(m.Pid, err, unix.SIGSTOP)
 			return
 		}
-		s.add(m.Pid, s.victimOf(m))
+		s.add(m.Pid, s.seen(m))
 	})
 	return fresh
 }
 
-func (s *sweep) victimOf(m member) victim {
-	return victim{start: m.StartTime, direct: m.direct, escaped: m.Group != s.k.pid}
+// seen counts a living process as killed, which it is about to be.
+func (s *sweep) seen(m member) victim {
+	v := victim{start: m.StartTime, direct: m.direct, escaped: m.Group != s.k.pid, counted: true}
+	s.k.countKilled(v)
+	return v
 }
 
 // kill sends SIGKILL to everything in the tree.
 func (s *sweep) kill() {
+	s.k.killing = true
 	s.k.walk(func(m member) {
 		v, known := s.known(m)
 		if known && v.killed {
@@ -213,12 +233,9 @@ func (s *sweep) kill() {
 			return
 		}
 		if !known {
-			v = s.victimOf(m)
+			v = s.seen(m)
 		}
-		if !v.counted {
-			s.k.countKilled(v)
-		}
-		v.killed, v.counted = true, true
+		v.killed = true
 		s.add(m.Pid, v)
 	})
 }

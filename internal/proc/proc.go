@@ -96,6 +96,12 @@ func (r *Reader) Children(pid, threads int, dst []int) ([]int, error) {
 	return dst, errors.Join(err, failed)
 }
 
+// CountChildren returns how many children the main thread of pid has.
+func (r *Reader) CountChildren(pid int) int {
+	list, _ := r.Children(pid, 1, nil)
+	return len(list)
+}
+
 // Threads calls f with every thread of the process.
 func (r *Reader) Threads(pid int, f func(tid int)) { _ = r.numbers(r.path(pid, "/task"), f) }
 

@@ -1,7 +1,11 @@
 // Package proc reads what /proc says of processes and of their children.
 package proc
 
-import "bytes"
+import (
+	"bytes"
+
+	"golang.org/x/sys/unix"
+)
 
 // Stat is the part of /proc/PID/stat that foster uses (proc_pid_stat(5)).
 type Stat struct {
@@ -12,6 +16,16 @@ type Stat struct {
 	Session   int
 	Threads   int
 	StartTime uint64 // clock ticks since boot
+}
+
+// Ticks returns the time that a StartTime of now would have: hundredths of a
+// second since boot, whatever the kernel's own clock runs at (proc_pid_stat(5)).
+func Ticks() uint64 {
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
+		return 1
+	}
+	return uint64(ts.Nano() / 1e7)
 }
 
 // Dead reports whether the process has ended and only waits to be reaped. State

@@ -94,8 +94,13 @@ func setAll(set Set, handler uintptr) error {
 }
 
 // Default gives sig its default disposition while f runs, then catches it again.
-func Default(sig unix.Signal, f func()) error {
-	if err := setHandler(sig, sigDfl); err != nil {
+func Default(sig unix.Signal, f func()) error { return during(sig, sigDfl, f) }
+
+// Ignoring ignores sig while f runs, then catches it again.
+func Ignoring(sig unix.Signal, f func()) error { return during(sig, sigIgn, f) }
+
+func during(sig unix.Signal, handler uintptr, f func()) error {
+	if err := setHandler(sig, handler); err != nil {
 		return err
 	}
 	f()
