@@ -123,6 +123,9 @@ func (k *keeper) start() error {
 	}
 	k.letGo()
 	rest()
+	if os.Getpid() == 1 {
+		runAhead() // a storm would not let it get as far as the sweep for seconds
+	}
 	k.ooms = oomKills()
 	k.log.Info("process started", "command", k.res.Name, "pid", pid)
 	if k.opt.Started != nil {

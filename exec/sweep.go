@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/fosterinit/foster/internal/proc"
 	"github.com/fosterinit/foster/internal/sigwait"
 )
 
@@ -62,7 +61,7 @@ type victim struct {
 func (k *keeper) sweep() {
 	k.phase = killing
 	k.openTree()
-	runAhead(k.tree.files)
+	runAhead()
 	now := time.Now()
 	s := &sweep{
 		k: k, bound: now.Add(sweepBound), limit: now.Add(sweepLimit),
@@ -82,20 +81,6 @@ func (k *keeper) sweep() {
 	if s.frozen {
 		_ = unix.Kill(-1, unix.SIGCONT) // those that were not the command's
 	}
-}
-
-// runAhead has this process run before what it has to stop, where that is
-// allowed: among 700 that fork for ever it gets a 700th of the time, and needs
-// minutes for what is done in a second. Threads have each their own priority.
-func runAhead(files *proc.Reader) {
-	attr := unix.SchedAttr{
-		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
-	}
-	if files == nil {
-		_ = unix.SchedSetAttr(0, &attr, 0)
-		return
-	}
-	files.Threads(os.Getpid(), func(tid int) { _ = unix.SchedSetAttr(tid, &attr, 0) })
 }
 
 // signalGroup sends sig to the group in one step, which no fork of a member

@@ -102,8 +102,8 @@ func (r *Reader) CountChildren(pid int) int {
 	return len(list)
 }
 
-// Threads calls f with every thread of the process.
-func (r *Reader) Threads(pid int, f func(tid int)) { _ = r.numbers(r.path(pid, "/task"), f) }
+// Threads calls f with every thread of the calling process.
+func Threads(f func(tid int)) { _ = new(Reader).numbers([]byte("/proc/self/task"), f) }
 
 func (r *Reader) thread(pid, tid int, dst []int) ([]int, error) {
 	text, err := r.read(append(strconv.AppendInt(r.path(pid, "/task/"), int64(tid), 10), "/children"...))
