@@ -18,7 +18,7 @@ type Buffer struct {
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	n := min(len(p), b.Max-len(b.kept))
+	n := max(0, min(len(p), b.Max-len(b.kept)))
 	b.kept = append(b.kept, p[:n]...)
 	b.dropped += int64(len(p) - n)
 	return len(p), nil

@@ -23,6 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fosterinit/foster/internal/sigwait"
 	"github.com/fosterinit/foster/reaper"
 )
 
@@ -39,8 +40,10 @@ type Cmd struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	keeper int      // pid
-	conn   *os.File // to the keeper
+	keeper int        // pid
+	mu     sync.Mutex // orders signals to the keeper before its end
+	gone   bool       // the keeper has been reaped
+	conn   *os.File   // to the keeper
 	in     *json.Decoder
 	pid    int
 	failed *ended          // set where the command never ran
@@ -185,16 +188,19 @@ func (c *Cmd) Wait() (*Result, error) {
 	}
 	var e ended
 	err := c.in.Decode(&e)
-	killed := !c.off()
+	c.off()
+	c.mu.Lock()
 	if _, werr := reaper.Wait(c.keeper); err == nil && werr != nil && !errors.Is(werr, unix.ECHILD) {
 		err = werr // ECHILD: the program ignores SIGCHLD or waits for everything
 	}
+	c.gone = true
+	c.mu.Unlock()
 	c.release(time.Now().Add(outputBound))
 	if err != nil {
 		return nil, fmt.Errorf("cannot learn how the command ended: %w", c.keeperError(err))
 	}
-	if killed {
-		return &e.Result, c.ctx.Err()
+	if ctxErr := c.ctx.Err(); ctxErr != nil && e.Result.Reason == Stopped {
+		return &e.Result, ctxErr
 	}
 	return &e.Result, e.err()
 }
@@ -218,7 +224,12 @@ func (c *Cmd) Stop() error { return c.order(orderStop) }
 func (c *Cmd) Kill() error { return c.order(orderKill) }
 
 // Signal sends sig to the signal target.
-func (c *Cmd) Signal(sig unix.Signal) error { return c.order(byte(sig)) }
+func (c *Cmd) Signal(sig unix.Signal) error {
+	if sig < 1 || sig > sigwait.Last {
+		return unix.EINVAL
+	}
+	return c.order(byte(sig))
+}
 
 func (c *Cmd) order(b byte) error {
 	if c.conn == nil {
@@ -226,6 +237,11 @@ func (c *Cmd) order(b byte) error {
 	}
 	if _, err := c.conn.Write([]byte{b}); err != nil {
 		return os.ErrProcessDone
+	}
+	c.mu.Lock() // until it is reaped the pid is the keeper's
+	defer c.mu.Unlock()
+	if !c.gone {
+		_ = unix.Kill(c.keeper, unix.SIGCONT) // the command may have stopped it
 	}
 	return nil
 }
@@ -245,9 +261,29 @@ func newCopying(from *os.File, to io.Writer) *copying {
 
 func (o *copying) run() {
 	defer o.done.Done()
-	_, _ = io.Copy(o.to, o.from)
-	// The writer failed: the command is not to wait for a full pipe.
-	_, _ = io.Copy(io.Discard, o.from)
+	_, err := io.Copy(o.to, o.from)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		o.rest()
+	} else if err != nil {
+		// The writer failed: the command is not to wait for a full pipe.
+		_, _ = io.Copy(io.Discard, o.from)
+	}
+}
+
+// rest copies what is in the pipe now and waits for no more.
+func (o *copying) rest() {
+	_ = o.from.SetReadDeadline(time.Time{})
+	conn, err := o.from.SyscallConn()
+	buf := make([]byte, 32<<10)
+	for n := 1; n > 0 && err == nil; {
+		err = conn.Read(func(fd uintptr) bool {
+			n, err = unix.Read(int(fd), buf)
+			return true
+		})
+		if n > 0 {
+			_, err = o.to.Write(buf[:n])
+		}
+	}
 }
 
 func (o *copying) finish(until time.Time) {

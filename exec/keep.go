@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -148,12 +149,15 @@ func (k *keeper) becomeSubreaper() {
 // letGo drops what was the command's: a pipe is to break, and a directory to be
 // unmounted, when the command lets go of it.
 func (k *keeper) letGo() {
-	keep := append([]int{2}, k.opt.KeepFDs...)
+	keep := slices.Clone(k.opt.KeepFDs)
+	if k.opt.control < 0 {
+		keep = append(keep, 2) // for what there may be to say
+	}
 	if k.tty != nil {
 		keep = append(keep, k.tty.fd)
 	}
-	for _, fd := range append([]int{0, 1}, k.opt.PassFDs...) {
-		if !contains(keep, fd) {
+	for _, fd := range append([]int{0, 1, 2}, k.opt.PassFDs...) {
+		if !slices.Contains(keep, fd) {
 			_ = unix.Close(fd)
 		}
 	}
@@ -300,22 +304,13 @@ func (k *keeper) warn(err error, sig unix.Signal) {
 	}
 }
 
-func contains(list []int, n int) bool {
-	for _, m := range list {
-		if m == n {
-			return true
-		}
-	}
-	return false
-}
-
 // closeInherited closes every descriptor from 3 up that this process was
 // started with, but for keep. What the Go runtime and foster opened themselves
 // is close-on-exec, and an inherited one cannot be.
 func (k *keeper) closeInherited(keep []int) {
 	err := eachDescriptor(func(fd int) {
 		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err == nil && fd > 2 && flags&unix.FD_CLOEXEC == 0 && !contains(keep, fd) {
+		if err == nil && fd > 2 && flags&unix.FD_CLOEXEC == 0 && !slices.Contains(keep, fd) {
 			_ = unix.Close(fd)
 		}
 	})

@@ -94,7 +94,10 @@ func (k *keeper) stop(why Reason) {
 
 func (k *keeper) beginGrace() {
 	k.phase = stopping
-	k.graceEnd = time.Now().Add(k.spec.GracePeriod)
+	k.graceEnd = time.Now()
+	if k.spec.stopSignal() != unix.SIGKILL {
+		k.graceEnd = k.graceEnd.Add(k.spec.GracePeriod)
+	}
 }
 
 // kill ends the grace period now.

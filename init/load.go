@@ -134,20 +134,23 @@ func (plan *Plan) validate(problems *Problems) {
 			problems.add(Problem{Source: plan.source("WORKING_DIR"), Text: fmt.Sprintf("cannot use %q: %v", dir, err), Hint: "name a directory that exists"})
 		}
 	}
-	for _, fd := range append(plan.Config.PassFDs, plan.Config.Report.FD) {
-		if fd == 0 {
-			continue
-		}
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
-			key := "PASS_FDS"
-			if fd == plan.Config.Report.FD {
-				key = "REPORT"
-			}
-			problems.add(Problem{Source: plan.source(key), Text: fmt.Sprintf("descriptor %d is not open", fd), Hint: "open it before foster starts"})
-		}
+	for _, fd := range plan.Config.PassFDs {
+		plan.validateFD("PASS_FDS", fd, problems)
+	}
+	if fd := plan.Config.Report.FD; fd != 0 {
+		plan.validateFD("REPORT", fd, problems)
 	}
 	if err := plan.openReport(); err != nil {
 		problems.add(Problem{Source: plan.source("REPORT"), Text: err.Error(), Hint: "name a file that can be written, or fd:N"})
+	}
+}
+
+// validateFD checks that foster was started with the descriptor. One that is
+// close-on-exec cannot have been inherited: it is foster's own.
+func (plan *Plan) validateFD(key string, fd int, problems *Problems) {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
+	if err != nil || flags&unix.FD_CLOEXEC != 0 {
+		problems.add(Problem{Source: plan.source(key), Text: fmt.Sprintf("descriptor %d is not open", fd), Hint: "open it before foster starts"})
 	}
 }
 

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -66,15 +67,21 @@ func (plan *Plan) openReport() error {
 		return err
 	}
 	r.Path = path
-	fd, err := openAppend(path)
-	if err != nil {
-		return fmt.Errorf("cannot open %q: %w", path, err)
+	fd, err := openAppend(path, 0)
+	if err == nil {
+		return unix.Close(fd)
 	}
-	return unix.Close(fd)
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Faccessat(unix.AT_FDCWD, filepath.Dir(path), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	return nil
 }
 
-func openAppend(path string) (int, error) {
-	return unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CREAT|unix.O_CLOEXEC, 0o644)
+func openAppend(path string, flags int) (int, error) {
+	return unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|flags, 0o644)
 }
 
 func (plan *Plan) writeReport(r *exec.Result) error {
@@ -88,7 +95,7 @@ func (plan *Plan) writeReport(r *exec.Result) error {
 	}
 	fd := to.FD
 	if to.Path != "" {
-		if fd, err = openAppend(to.Path); err != nil {
+		if fd, err = openAppend(to.Path, unix.O_CREAT); err != nil {
 			return fmt.Errorf("cannot open %q: %w", to.Path, err)
 		}
 		defer unix.Close(fd)

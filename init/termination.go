@@ -44,10 +44,12 @@ func cutText(s string, size int) string {
 	if len(s) <= size {
 		return s
 	}
-	for size > 0 && !utf8.RuneStart(s[size]) {
-		size--
+	for end := size; end > size-utf8.UTFMax && end > 0; end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
 	}
-	return s[:size]
+	return s[:size] // no text: there is nothing to be kept whole
 }
 
 // sentence says how a run failed, for a person who reads kubectl describe pod.

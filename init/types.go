@@ -82,7 +82,10 @@ func (s Signal) String() string {
 	if name := unix.SignalName(unix.Signal(s)); name != "" {
 		return strings.TrimPrefix(name, "SIG")
 	}
-	if s > rtMin {
+	switch {
+	case s == rtMin:
+		return "RTMIN"
+	case s > rtMin:
 		return fmt.Sprintf("RTMIN+%d", s-rtMin)
 	}
 	return strconv.Itoa(int(s))

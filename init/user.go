@@ -22,6 +22,10 @@ func (plan *Plan) resolveUser(problems *Problems) {
 	if spec == "" {
 		return
 	}
+	if strings.HasPrefix(spec, ":") {
+		problems.add(Problem{Source: plan.source("USER"), Text: fmt.Sprintf("%q names no user", spec), Hint: "write user:group"})
+		return
+	}
 	u, err := user.GetExecUserPath(spec, &user.ExecUser{Home: "/"}, passwdPath, groupPath)
 	if err != nil {
 		problems.add(Problem{

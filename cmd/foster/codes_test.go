@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/fosterinit/foster/internal/nstest"
+)
+
+func TestE01_EveryExitCodeAndEverySignalComesThrough(t *testing.T) {
+	t.Parallel()
+	t.Run("subreaper", func(t *testing.T) {
+		t.Parallel()
+		w := nstest.Subreaper()
+		w.Program = []string{w.Helper(t), "codes", w.Foster(t)}
+		wants(t, w.Run(t))
+	})
+	t.Run("pid1", func(t *testing.T) {
+		t.Parallel()
+		w := nstest.Subreaper()
+		w.Program = []string{w.Helper(t), "codes", "-pid1", w.Helper(t), "ns", "{}", w.Foster(t)}
+		wants(t, w.Run(t))
+	})
+}
+
+// wants a program that runs foster many times to have found nothing wrong, and nothing to be left of all the runs.
+func wants(t *testing.T, o *nstest.Outcome) {
+	t.Helper()
+	if o.Exits(0); len(o.Left) != 0 || !o.EOF {
+		t.Errorf("left behind: %v, EOF %v", o.Left, o.EOF)
+	}
+}
+
+// A container costs a hundred times what a namespace does, so it gets one of each kind.
+func TestE01_AContainersExitCodeIsTheCommands(t *testing.T) {
+	for _, c := range []struct {
+		role string
+		n    int
+		want int
+	}{{"exit", 42, 42}, {"exit", 255, 255}, {"die", 9, 137}, {"die", 64, 192}} {
+		t.Run(fmt.Sprint(c.role, c.n), func(t *testing.T) {
+			t.Parallel()
+			w := nstest.Docker()
+			w.Run(t, "--", w.Helper(t), c.role, fmt.Sprint(c.n)).Exits(c.want)
+		})
+	}
+}
+
+func TestE02_NoStatusIsLostInARainOfOrphans(t *testing.T) {
+	for quarter := range 4 {
+		t.Run(fmt.Sprint(quarter), func(t *testing.T) {
+			t.Parallel()
+			w := nstest.Subreaper()
+			w.Program = []string{w.Helper(t), "downpour", "500", w.Foster(t)}
+			wants(t, w.Run(t))
+		})
+	}
+}
+
+func TestE03_ACommandThatCannotRunIsNamedWithTheCause(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte("echo no shebang\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		command string
+		code    int
+		cause   string
+	}{
+		{"/nope", 127, "no such file"},
+		{"no-such-command", 127, "no such file"},
+		{"/etc/passwd", 126, "permission denied"},
+		{script, 126, "exec format error"},
+		{dir, 126, "is a directory"},
+	} {
+		t.Run(filepath.Base(c.command), func(t *testing.T) {
+			in(t, namespaces(), func(t *testing.T, w nstest.World) {
+				o := w.Run(t, "--", c.command).Exits(c.code).Warns("foster: cannot", c.command, c.cause)
+				if o.Stdout != "" || o.Report().Reason != "StartError" {
+					t.Errorf("not a start error:\n%s", o)
+				}
+			})
+		})
+	}
+}
+
+func TestE03_AContainersCommandThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	nstest.Docker().Run(t, "--", "/nope").Exits(127).Warns("/nope", "no such file")
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/fosterinit/foster/internal/nstest"
+)
+
+// The end-to-end tests run the built binary. Each is a case from the field, under the number it has there: T for
+// timeouts and trees, E for exit codes, S for stopping, L for output, X for surroundings.
+
+func TestMain(m *testing.M) { os.Exit(nstest.Main(m)) }
+
+// in runs a row in each of these worlds.
+func in(t *testing.T, worlds []nstest.World, row func(t *testing.T, w nstest.World)) {
+	for _, w := range worlds {
+		t.Run(w.Name, func(t *testing.T) {
+			t.Parallel()
+			row(t, w)
+		})
+	}
+}
+
+// alone is in, one world after the other and nothing beside them: for rows that measure, and for storms.
+func alone(t *testing.T, worlds []nstest.World, row func(t *testing.T, w nstest.World)) {
+	for _, w := range worlds {
+		t.Run(w.Name, func(t *testing.T) { row(t, w) })
+	}
+}
+
+func everywhere() []nstest.World {
+	return []nstest.World{nstest.Subreaper(), nstest.PID1(), nstest.Docker()}
+}
+
+func namespaces() []nstest.World {
+	return []nstest.World{nstest.Subreaper(), nstest.PID1()}
+}
