@@ -70,6 +70,8 @@ type keeper struct {
 	deadline  time.Time // zero: none
 	graceEnd  time.Time
 	groupTold uint64         // when the group had the stop signal, as proc.Ticks; 0 is not yet
+	allTold   uint64         // when the leftovers had it
+	lookAgain time.Time      // whether they have; zero: not needed
 	told      map[int]uint64 // others that have had it, by pid: start time
 	killing   bool           // SIGKILL has been sent
 	victims   *sweep         // nil until it has begun
@@ -174,6 +176,8 @@ func (k *keeper) watch() {
 		} else if k.phase == stopping && passed(k.graceEnd, now) {
 			k.sweep()
 			return
+		} else if passed(k.lookAgain, now) {
+			k.tellYoung()
 		}
 		signals, control := sigwait.Wait(k.next(), k.opt.control)
 		k.handle(signals)
@@ -193,8 +197,11 @@ func (k *keeper) over() bool {
 
 // next is when time, and not a signal, will make the next step.
 func (k *keeper) next() time.Time {
-	if k.phase == running {
+	switch {
+	case k.phase == running:
 		return k.deadline
+	case !k.lookAgain.IsZero() && k.lookAgain.Before(k.graceEnd):
+		return k.lookAgain
 	}
 	return k.graceEnd
 }
@@ -265,7 +272,12 @@ func (k *keeper) mainEnding() {
 func (k *keeper) mainEnded(e reaper.Exit) {
 	k.main, k.ended = e, true
 	k.count(e)
-	k.log.Info("process ended", "pid", e.Pid, "exit_code", e.Status.ExitStatus(), "elapsed", time.Since(k.res.StartedAt))
+	elapsed := time.Since(k.res.StartedAt).Round(time.Millisecond).String()
+	if e.Status.Signaled() {
+		k.log.Info("process ended", "pid", e.Pid, "signal", unix.SignalName(e.Status.Signal()), "elapsed", elapsed)
+	} else {
+		k.log.Info("process ended", "pid", e.Pid, "exit_code", e.Status.ExitStatus(), "elapsed", elapsed)
+	}
 }
 
 // finish takes the terminal back and completes the result.

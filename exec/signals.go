@@ -82,6 +82,10 @@ func (k *keeper) stop(why Reason) {
 	if sig == unix.SIGKILL {
 		return // the grace period is over, the sweep is next
 	}
+	if k.ended {
+		k.tellLeftovers() // the signal target was the main process's, or went with it
+		return
+	}
 	if k.spec.SignalTarget == TargetTree {
 		k.told = make(map[int]uint64)
 	}
@@ -148,8 +152,22 @@ func (k *keeper) tellLeftovers() {
 	if sig == unix.SIGKILL {
 		return // at once: the sweep is next
 	}
+	k.tell(sig, func(m member) bool { return !k.hasBeenTold(m) })
+	k.allTold = proc.Ticks()
+	k.lookAgain = time.Now().Add(youth)
+}
+
+// tellYoung tells the orphans that were too young to understand: what a shell
+// forks has the shell's handlers until it executes its program, and forgets what
+// came before.
+func (k *keeper) tellYoung() {
+	k.lookAgain = time.Time{}
+	k.tell(k.spec.stopSignal(), func(m member) bool { return tooYoung(m, k.allTold) })
+}
+
+func (k *keeper) tell(sig unix.Signal, who func(member) bool) {
 	k.walk(func(m member) {
-		if !k.hasBeenTold(m) {
+		if who(m) {
 			k.warn(m.signal(sig), sig)
 			k.warn(m.signal(unix.SIGCONT), unix.SIGCONT)
 		}
@@ -157,12 +175,21 @@ func (k *keeper) tellLeftovers() {
 }
 
 // hasBeenTold reports whether the process has had the stop signal, or works for
-// one that has. An orphan that is younger than the signal has nobody.
+// one that has.
 func (k *keeper) hasBeenTold(m member) bool {
 	if m.Group == k.pid && k.groupTold != 0 {
-		return !m.direct || m.StartTime < k.groupTold
+		return !tooYoung(m, k.groupTold)
 	}
 	return k.told != nil && k.told[m.Pid] == m.StartTime
+}
+
+// youth is how long a process may take from its fork to its program.
+const youth = 50 * time.Millisecond
+
+// tooYoung reports whether the process is an orphan that was not there, or not
+// yet itself, at the time given. One with a parent is that one's affair.
+func tooYoung(m member, ticks uint64) bool {
+	return m.direct && m.StartTime+uint64(youth/proc.Tick) >= ticks
 }
 
 // walk visits every living process of the tree.

@@ -62,6 +62,26 @@ func (c *Credential) sys() *syscall.Credential {
 	return &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
 }
 
+// Lookup returns the program that would be executed, or a *StartError. It starts
+// nothing, and what it finds may have changed by the time something is.
+func (s *Spec) Lookup() (string, error) {
+	env := s.Env
+	if env == nil {
+		env = syscall.Environ()
+	}
+	path, err := lookPath(s.Args[0], env)
+	if err != nil {
+		return "", err
+	}
+	if s.Dir != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(s.Dir, path)
+	}
+	if err := executable(path); err != nil {
+		return "", s.startError(path, err)
+	}
+	return path, nil
+}
+
 // lookPath finds the program as execvp(3) does: in the PATH of the command's own
 // environment unless the name has a slash. Something that is there and cannot
 // be executed is remembered, the search goes on.

@@ -25,19 +25,19 @@ const Prefix = "FOSTER_"
 // setting is described: options, variables, --help and the README's table come
 // from them. An option is the variable's name in lower case, or opt.
 type Config struct {
-	Timeout          Duration          `env:"TIMEOUT" envDefault:"0s" short:"t" arg:"DURATION" help:"stop the command after this run time; 0 is never"`
-	GracePeriod      Duration          `env:"GRACE_PERIOD" envDefault:"10s" short:"g" arg:"DURATION" help:"from the stop signal to SIGKILL; 0 is at once"`
+	Timeout          Duration          `env:"TIMEOUT" envDefault:"0s" short:"t" arg:"DURATION" help:"stop after this run time; 0 is never"`
+	GracePeriod      Duration          `env:"GRACE_PERIOD" envDefault:"10s" short:"g" arg:"DURATION" help:"from stop signal to SIGKILL; 0 is at once"`
 	StopSignal       Signal            `env:"STOP_SIGNAL" envDefault:"TERM" arg:"SIGNAL" help:"what a stop sends first"`
-	SignalTarget     exec.SignalTarget `env:"SIGNAL_TARGET" envDefault:"group" arg:"TARGET" help:"who gets signals: process, group or tree"`
-	Leftovers        exec.Leftovers    `env:"LEFTOVERS" envDefault:"kill" arg:"POLICY" help:"after the main process: kill, wait or leave"`
-	SuccessExitCodes ExitCodes         `env:"SUCCESS_EXIT_CODES" envDefault:"0" arg:"CODES" help:"codes to report as 0, such as 143"`
-	User             string            `env:"USER" arg:"USER" help:"name, uid, name:group or uid:gid to run as"`
+	SignalTarget     exec.SignalTarget `env:"SIGNAL_TARGET" envDefault:"group" arg:"TARGET" help:"process, group or tree"`
+	Leftovers        exec.Leftovers    `env:"LEFTOVERS" envDefault:"kill" arg:"POLICY" help:"kill, wait or leave"`
+	SuccessExitCodes ExitCodes         `env:"SUCCESS_EXIT_CODES" envDefault:"0" arg:"CODES" help:"to report as 0, such as 143"`
+	User             string            `env:"USER" arg:"USER" help:"name, uid, name:group or uid:gid"`
 	WorkingDir       string            `env:"WORKING_DIR" arg:"DIR" help:"directory to run in"`
-	Umask            Umask             `env:"UMASK" arg:"MASK" help:"octal"`
-	PassFDs          FDs               `env:"PASS_FDS" arg:"FDS" help:"descriptors to pass on, such as 3,4"`
-	Report           Report            `env:"REPORT" arg:"FILE" help:"file, or fd:N, for one JSON line a run"`
-	TerminationPath  string            `env:"TERMINATION_MESSAGE_PATH" opt:"termination-message" arg:"FILE" help:"file for why the container ended"`
-	LogLevel         slog.Level        `env:"LOG_LEVEL" envDefault:"warn" arg:"LEVEL" help:"debug, info, warn or error"`
+	Umask            Umask             `env:"UMASK" arg:"MASK" help:"file mode mask of the command, octal"`
+	PassFDs          FDs               `env:"PASS_FDS" arg:"FDS" help:"to pass on, such as 3,4"`
+	Report           Report            `env:"REPORT" arg:"FILE" help:"or fd:N, gets one JSON line"`
+	TerminationPath  string            `env:"TERMINATION_MESSAGE_PATH" opt:"termination-message" arg:"FILE" help:"gets why the container ended"`
+	LogLevel         LogLevel          `env:"LOG_LEVEL" envDefault:"warn" arg:"LEVEL" help:"debug, info, warn or error"`
 	LogFormat        LogFormat         `env:"LOG_FORMAT" envDefault:"auto" arg:"FORMAT" help:"text, json or auto"`
 }
 
@@ -45,7 +45,7 @@ type Config struct {
 // everything else, so what it knows already is not parsed.
 var defaults = Config{
 	GracePeriod: Duration(exec.DefaultGracePeriod), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0},
-	LogLevel: slog.LevelWarn, LogFormat: "auto",
+	LogLevel: LogLevel(slog.LevelWarn), LogFormat: "auto",
 }
 
 // A Setting is one field of Config as a user sees it.

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,6 +119,10 @@ func dashed(name string) string {
 func badOption(err error, names []string) Problem {
 	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
 		name = dashed(name)
+		// -t2, as other programs take it, comes as --t2.
+		if digits := strings.TrimLeft(name, "-abcdefghijklmnopqrstuvwxyz"); len(digits) == len(name)-3 && slices.Contains(names, name[1:3]) {
+			return Problem{Source: name[1:], Text: "unknown option", Hint: "write " + name[1:3] + " " + digits}
+		}
 		return Problem{Source: name, Text: "unknown option", Hint: didYouMean(name, names)}
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "flag needs an argument: -"); ok {
@@ -171,8 +176,8 @@ func directory(path string) error {
 // Usage returns the text of --help.
 func Usage() string {
 	var b bytes.Buffer
-	b.WriteString("Usage: foster [options] [--] COMMAND [ARG...]\n\n" +
-		"Runs COMMAND and ends when nothing that it started is left.\n\n")
+	b.WriteString("Usage: foster [options] [--] COMMAND [ARG...]\n" +
+		"Runs COMMAND and ends when nothing that it started is left.\n")
 	for _, s := range Settings() {
 		name := "    --" + s.Option
 		if s.Short != "" {
@@ -182,11 +187,11 @@ func Usage() string {
 		if s.Default != "" {
 			text += " (" + s.Default + ")"
 		}
-		fmt.Fprintf(&b, "  %-35s %s\n", name+" "+s.Arg, text)
+		fmt.Fprintf(&b, "  %-30s %s\n", name+" "+s.Arg, text)
 	}
-	b.WriteString("      --check                         validate, print what is in effect, run nothing\n" +
-		"      --version, --help\n\n" +
-		"Each option is a variable too: --grace-period is " + Prefix + "GRACE_PERIOD; the option wins.\n" +
+	b.WriteString("      --check                    validate, print what is in effect, run nothing\n" +
+		"      --version, --help\n" +
+		"Options are variables too: --umask is " + Prefix + "UMASK; the option wins.\n" +
 		"Exit codes: the command's own; 128+n killed by signal n; 124 deadline passed;\n" +
 		"125 foster failed; 126 COMMAND cannot be executed; 127 COMMAND not found.\n")
 	return b.String()

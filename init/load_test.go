@@ -22,7 +22,7 @@ func TestWithoutSettingsTheDefaultsHold(t *testing.T) {
 	plan := load(t, []string{"true"}, nil)
 	want := Config{
 		GracePeriod: Duration(10 * time.Second), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0},
-		LogLevel: slog.LevelWarn, LogFormat: "auto",
+		LogLevel: LogLevel(slog.LevelWarn), LogFormat: "auto",
 	}
 	if !reflect.DeepEqual(plan.Config, want) {
 		t.Errorf("got  %+v\nwant %+v", plan.Config, want)
@@ -54,7 +54,7 @@ func TestEverySettingReachesTheSpec(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", plan.Spec, want)
 	}
 	c := plan.Config
-	if c.LogLevel != slog.LevelDebug || c.LogFormat != "json" || c.PassFDs[0] != fd || c.TerminationPath == "" || c.Report.Path == "" {
+	if slog.Level(c.LogLevel) != slog.LevelDebug || c.LogFormat != "json" || c.PassFDs[0] != fd || c.TerminationPath == "" || c.Report.Path == "" {
 		t.Errorf("got %+v", c)
 	}
 }

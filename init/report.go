@@ -100,14 +100,17 @@ func (plan *Plan) writeReport(r *exec.Result) error {
 		}
 		defer unix.Close(fd)
 	}
-	return writeAll(fd, append(line, '\n'))
+	if err := writeAll(fd, append(line, '\n')); err != nil {
+		return fmt.Errorf("cannot write to %q: %w", to, err)
+	}
+	return nil
 }
 
 func writeAll(fd int, b []byte) error {
 	for len(b) > 0 {
 		n, err := unix.Write(fd, b)
 		if err != nil && err != unix.EINTR {
-			return fmt.Errorf("cannot write to descriptor %d: %w", fd, err)
+			return err
 		}
 		b = b[max(n, 0):]
 	}

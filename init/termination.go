@@ -36,7 +36,10 @@ func WriteTermination(path, message string) error {
 		return fmt.Errorf("cannot open %q: %w", path, err)
 	}
 	defer unix.Close(fd)
-	return writeAll(fd, []byte(cutText(message, terminationMax)))
+	if err := writeAll(fd, []byte(cutText(message, terminationMax))); err != nil {
+		return fmt.Errorf("cannot write to %q: %w", path, err)
+	}
+	return nil
 }
 
 // cutText returns at most size bytes of s, without half a character at the end.

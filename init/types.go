@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -205,6 +206,20 @@ func (r Report) String() string {
 	}
 	return r.Path
 }
+
+// LogLevel is debug, info, warn or error.
+type LogLevel slog.Level
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (l *LogLevel) UnmarshalText(text []byte) error {
+	switch name := strings.ToLower(string(text)); name {
+	case "debug", "info", "warn", "error":
+		return (*slog.Level)(l).UnmarshalText([]byte(name))
+	}
+	return fmt.Errorf("%q is none of debug, info, warn, error", text)
+}
+
+func (l LogLevel) String() string { return strings.ToLower(slog.Level(l).String()) }
 
 // LogFormat is text, json or auto.
 type LogFormat string

@@ -9,6 +9,7 @@ package main
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 
 	"github.com/fosterinit/foster/exec"
@@ -29,11 +30,11 @@ func run(args, environ []string) int {
 	case errors.Is(err, supervisor.ErrVersion):
 		return say(version())
 	case err != nil:
-		return misconfigured(err)
+		return misconfigured(plan, err)
 	case plan.Check:
-		return say(plan.Describe())
+		return check(plan)
 	}
-	result, err := plan.Run(newLogger(plan.Config.LogLevel, plan.Config.LogFormat))
+	result, err := plan.Run(newLogger(slog.Level(plan.Config.LogLevel), plan.Config.LogFormat))
 	if err != nil {
 		tell(err)
 	}

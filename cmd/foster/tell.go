@@ -68,8 +68,22 @@ func fail(err error) int {
 	return exec.CodeFailed
 }
 
+// check prints what is in effect, and whether there is such a command.
+func check(plan *supervisor.Plan) int {
+	if code := say(plan.Describe()); code != 0 {
+		return code
+	}
+	_, err := plan.Spec.Lookup()
+	var failed *exec.StartError
+	if errors.As(err, &failed) {
+		tell(err)
+		return failed.ExitCode
+	}
+	return 0
+}
+
 // misconfigured prints everything that is wrong, also to where kubectl shows it.
-func misconfigured(err error) int {
+func misconfigured(plan *supervisor.Plan, err error) int {
 	problems, ok := supervisor.IsProblem(err)
 	if !ok {
 		return fail(err)
@@ -79,7 +93,11 @@ func misconfigured(err error) int {
 		b.WriteString("foster: " + p.String() + "\n")
 	}
 	_, _ = stderr.Write([]byte(b.String()))
-	_ = supervisor.WriteTermination("", b.String()) // a help, not a must
+	path := ""
+	if plan != nil {
+		path = plan.Config.TerminationPath
+	}
+	_ = supervisor.WriteTermination(path, b.String()) // a help, not a must
 	return exec.CodeFailed
 }
 

@@ -3,6 +3,7 @@ package proc
 
 import (
 	"bytes"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,14 +19,16 @@ type Stat struct {
 	StartTime uint64 // clock ticks since boot
 }
 
-// Ticks returns the time that a StartTime of now would have: hundredths of a
-// second since boot, whatever the kernel's own clock runs at (proc_pid_stat(5)).
+// Tick is the unit of a StartTime, whatever the kernel's own clock runs at.
+const Tick = 10 * time.Millisecond
+
+// Ticks returns the time that a StartTime of now would have.
 func Ticks() uint64 {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return 1
 	}
-	return uint64(ts.Nano() / 1e7)
+	return uint64(ts.Nano() / int64(Tick))
 }
 
 // Dead reports whether the process has ended and only waits to be reaped. State
