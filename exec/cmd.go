@@ -7,7 +7,9 @@
 // forgotten child holds, and a deadline or a context that ends reaches all of
 // them. For that each command gets a keeper, a process that is the subreaper of
 // this command alone: the program's own binary, started again through
-// /proc/self/exe and taken over by this package before main runs.
+// /proc/self/exe and taken over by this package before main runs. Init functions
+// of packages that are initialised before this one do run there, so they should
+// do no more than initialise.
 package exec
 
 import (
@@ -18,6 +20,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,17 +43,22 @@ type Cmd struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 
-	keeper int        // pid
-	mu     sync.Mutex // orders signals to the keeper before its end
-	gone   bool       // the keeper has been reaped
-	conn   *os.File   // to the keeper
-	in     *json.Decoder
-	pid    int
-	failed *ended          // set where the command never ran
-	output []*copying      // one for each pipe that is read
-	stdin  *os.File        // our end, if there is a pipe
-	ctx    context.Context //nolint:containedctx // ends with the run that it was given for
-	off    func() bool     // stops watching ctx
+	keeper int // pid
+
+	mu      sync.Mutex  // orders signals to the keeper before its end
+	running bool        // Start has returned nil
+	gone    bool        // the keeper has been reaped
+	waker   *time.Timer // see wake
+
+	cancelled atomic.Bool // the end of ctx came before that of the run
+	conn      *os.File    // to the keeper
+	in        *json.Decoder
+	pid       int
+	failed    *ended          // set where the command never ran
+	output    []*copying      // one for each pipe that is read
+	stdin     *os.File        // our end, if there is a pipe
+	ctx       context.Context //nolint:containedctx // ends with the run that it was given for
+	off       func() bool     // stops watching ctx
 }
 
 // Command returns the Cmd to run name with args, with a grace period of
@@ -81,7 +89,7 @@ func (c *Cmd) Start(ctx context.Context) error {
 		return errors.New("cannot start a command twice")
 	}
 	if len(c.Args) == 0 || c.Args[0] == "" {
-		return &StartError{CodeFailed, errors.New("cannot start a command without a name"), ""}
+		return &StartError{CodeFailed, errNoName, ""}
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -98,13 +106,59 @@ func (c *Cmd) Start(ctx context.Context) error {
 	for _, o := range c.output {
 		go o.run() // ends with the pipe, or when Wait closes it
 	}
-	if err := c.awaitStart(); err != nil {
-		return err
+	if c.stdin != nil {
+		go func() { // ends when Stdin does or when the command no longer reads
+			_, _ = io.Copy(c.stdin, c.Stdin)
+			c.stdin.Close()
+		}()
 	}
 	c.ctx = ctx
-	c.off = context.AfterFunc(ctx, func() { _ = c.Kill() })
+	c.off = context.AfterFunc(ctx, c.cancel)
+	if err := c.awaitStart(); err != nil {
+		c.off()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = true
+	if c.Timeout > 0 {
+		c.waker = time.AfterFunc(c.Timeout, c.wake)
+	}
 	return nil
 }
+
+// cancel ends the run because ctx has. A command that does not get as far as
+// running, on a file system that does not answer, has a keeper that does not
+// listen.
+func (c *Cmd) cancel() {
+	if c.Kill() == nil {
+		c.cancelled.Store(true)
+	}
+	time.AfterFunc(sweepBound, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.running && !c.gone {
+			_ = unix.Kill(c.keeper, unix.SIGKILL)
+		}
+	})
+}
+
+// wake continues the keeper, which a command of the same user can stop, from the
+// time on when it has something to do, until it has done it.
+func (c *Cmd) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.gone {
+		return
+	}
+	_ = unix.Kill(c.keeper, unix.SIGCONT)
+	c.waker = time.AfterFunc(wakeEvery, c.wake)
+}
+
+const wakeEvery = 100 * time.Millisecond
 
 // startKeeper starts the keeper and sends it the Spec.
 func (c *Cmd) startKeeper(files stdio) error {
@@ -120,7 +174,7 @@ func (c *Cmd) startKeeper(files stdio) error {
 	c.conn = os.NewFile(uintptr(pair[0]), "keeper")
 	c.in = json.NewDecoder(c.conn)
 	c.keeper, err = syscall.ForkExec("/proc/self/exe", []string{keeperName}, &syscall.ProcAttr{
-		Env:   []string{},
+		Env:   os.Environ(), // for the init functions of the program's packages
 		Files: append(files.descriptors(), uintptr(pair[1])),
 		// Out of the group that a terminal's Ctrl-C goes to.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
@@ -157,6 +211,9 @@ func (c *Cmd) awaitStart() error {
 // abandon cleans up after a command that never ran.
 func (c *Cmd) abandon(err error) error {
 	_, _ = reaper.Wait(c.keeper)
+	c.mu.Lock()
+	c.gone = true
+	c.mu.Unlock()
 	c.release(time.Now().Add(outputBound))
 	return err
 }
@@ -177,7 +234,8 @@ func (c *Cmd) Pid() int { return c.pid }
 const outputBound = time.Second
 
 // Wait returns when the tree of the command is empty, or what is left of it is
-// in Result.Survivors, and its output has been read. It is called once.
+// in Result.Survivors, and its output has been read and written: it waits for a
+// Write to Stdout or Stderr however long that takes. It is called once.
 //
 // The error is nil whatever the exit code. It is ctx's if that ended the run;
 // the Result, and the output up to then, are complete nevertheless. Where the
@@ -194,13 +252,16 @@ func (c *Cmd) Wait() (*Result, error) {
 		err = werr // ECHILD: the program ignores SIGCHLD or waits for everything
 	}
 	c.gone = true
+	if c.waker != nil {
+		c.waker.Stop()
+	}
 	c.mu.Unlock()
 	c.release(time.Now().Add(outputBound))
 	if err != nil {
 		return nil, fmt.Errorf("cannot learn how the command ended: %w", c.keeperError(err))
 	}
-	if ctxErr := c.ctx.Err(); ctxErr != nil && e.Result.Reason == Stopped {
-		return &e.Result, ctxErr
+	if c.cancelled.Load() && e.Result.Reason == Stopped {
+		return &e.Result, c.ctx.Err()
 	}
 	return &e.Result, e.err()
 }
@@ -218,10 +279,22 @@ func (c *Cmd) release(until time.Time) {
 
 // Stop sends the stop signal to the signal target; what is left when the grace
 // period has passed is killed. It returns at once.
-func (c *Cmd) Stop() error { return c.order(orderStop) }
+func (c *Cmd) Stop() error {
+	err := c.order(orderStop)
+	if err == nil {
+		c.wake()
+	}
+	return err
+}
 
 // Kill kills the whole tree. It returns at once.
-func (c *Cmd) Kill() error { return c.order(orderKill) }
+func (c *Cmd) Kill() error {
+	err := c.order(orderKill)
+	if err == nil {
+		c.wake()
+	}
+	return err
+}
 
 // Signal sends sig to the signal target.
 func (c *Cmd) Signal(sig unix.Signal) error {
@@ -238,19 +311,15 @@ func (c *Cmd) order(b byte) error {
 	if _, err := c.conn.Write([]byte{b}); err != nil {
 		return os.ErrProcessDone
 	}
-	c.mu.Lock() // until it is reaped the pid is the keeper's
-	defer c.mu.Unlock()
-	if !c.gone {
-		_ = unix.Kill(c.keeper, unix.SIGCONT) // the command may have stopped it
-	}
 	return nil
 }
 
 // copying reads one pipe into a writer.
 type copying struct {
-	from *os.File
-	to   io.Writer
-	done sync.WaitGroup
+	from  *os.File
+	to    io.Writer
+	ended atomic.Bool // the run has, and from has a deadline
+	done  sync.WaitGroup
 }
 
 func newCopying(from *os.File, to io.Writer) *copying {
@@ -262,7 +331,7 @@ func newCopying(from *os.File, to io.Writer) *copying {
 func (o *copying) run() {
 	defer o.done.Done()
 	_, err := io.Copy(o.to, o.from)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if o.ended.Load() && errors.Is(err, os.ErrDeadlineExceeded) {
 		o.rest()
 	} else if err != nil {
 		// The writer failed: the command is not to wait for a full pipe.
@@ -270,23 +339,28 @@ func (o *copying) run() {
 	}
 }
 
-// rest copies what is in the pipe now and waits for no more.
+// rest copies what is in the pipe now, not what somebody goes on to write.
 func (o *copying) rest() {
 	_ = o.from.SetReadDeadline(time.Time{})
 	conn, err := o.from.SyscallConn()
-	buf := make([]byte, 32<<10)
-	for n := 1; n > 0 && err == nil; {
-		err = conn.Read(func(fd uintptr) bool {
-			n, err = unix.Read(int(fd), buf)
-			return true
-		})
-		if n > 0 {
-			_, err = o.to.Write(buf[:n])
-		}
+	if err != nil {
+		return
 	}
+	var kept []byte
+	_ = conn.Read(func(fd uintptr) bool {
+		size, err := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		if err == nil && size > 0 {
+			buf := make([]byte, size) // what a pipe holds: 64 KiB, 1 MiB at most
+			n, _ := unix.Read(int(fd), buf)
+			kept = buf[:max(0, n)]
+		}
+		return true
+	})
+	_, _ = o.to.Write(kept)
 }
 
 func (o *copying) finish(until time.Time) {
+	o.ended.Store(true)
 	_ = o.from.SetReadDeadline(until)
 	o.done.Wait()
 	o.from.Close()

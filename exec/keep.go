@@ -17,9 +17,9 @@ import (
 
 // Options are what Keep needs beside the Spec.
 type Options struct {
-	Log     *slog.Logger
-	PassFDs []int // inherited descriptors that the command gets under the same number
-	KeepFDs []int // inherited descriptors that stay open, for this process alone
+	Log     *slog.Logger // nil: nothing is logged
+	PassFDs []int        // inherited descriptors that the command gets under the same number
+	KeepFDs []int        // inherited descriptors that stay open, for this process alone
 	// Started, if not nil, is called with the pid of the main process.
 	Started func(pid int)
 
@@ -73,9 +73,10 @@ type keeper struct {
 	allTold   uint64         // when the leftovers had it
 	lookAgain time.Time      // whether they have; zero: not needed
 	told      map[int]uint64 // others that have had it, by pid: start time
-	killing   bool           // SIGKILL has been sent
+	lethal    bool           // SIGKILL has been sent
 	victims   *sweep         // nil until it has begun
 	reaped    int            // processes, for a sweep to see whether it gets on
+	oom       bool           // the kernel killed the main process for want of memory
 	ooms      int            // oom kills in the cgroup at the start
 	res       Result
 }
@@ -83,13 +84,18 @@ type keeper struct {
 // Keep runs spec to its proven end. The process becomes the command's keeper:
 // it must have no other children, have called CatchSignals, and call Keep once.
 // Descriptors 0 and 1 are closed when the command has started, so that nobody
-// waits for this process to close them, and the working directory becomes /.
+// waits for this process to close them, and the working directory becomes /. The
+// garbage collector rests from then on; as PID 1, and while it kills, the process
+// runs with SCHED_RR where it may.
 //
 // The error is a *StartError if the command never ran; the Result is complete
 // in either case.
 func Keep(spec *Spec, opt Options) (*Result, error) {
 	if opt.control == 0 {
 		opt.control = -1
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
 	}
 	k := &keeper{spec: spec, opt: opt, log: opt.Log, why: Completed}
 	k.debug = k.log.Enabled(context.Background(), slog.LevelDebug)
@@ -107,10 +113,8 @@ func (k *keeper) start() error {
 	settle()
 	k.becomeSubreaper()
 	k.closeInherited(append(k.opt.PassFDs, k.opt.KeepFDs...))
-	if k.opt.control < 0 {
+	if k.opt.control < 0 { // what is above a library's keeper is no shell
 		k.tty = openTerminal(0, 2, 1)
-	} else if isTerminal(ttyFD) {
-		k.tty = openTerminal(ttyFD)
 	}
 	pid, err := k.reap.Start(k.fork, reaper.Child{Ending: k.mainEnding, Ended: k.mainEnded})
 	// Also if it has not started: the child may have taken the foreground before.
@@ -214,7 +218,8 @@ func (k *keeper) drain() {
 		k.log.Error("wait failed", "error", err)
 	}
 	k.empty = empty
-	if k.ended && !before && !k.empty && k.phase < killing && k.spec.Leftovers == LeftoversKill {
+	tell := k.spec.Leftovers == LeftoversKill || k.spec.Leftovers == LeftoversWait && k.phase == stopping
+	if tell && k.ended && !before && !k.empty && k.phase < killing {
 		k.tellLeftovers()
 	}
 	if k.tty != nil && !k.ended {
@@ -238,7 +243,7 @@ func (k *keeper) count(e reaper.Exit) {
 	if k.victims != nil {
 		v = k.victims.reaped(e.Pid)
 	}
-	if k.killing && !v.counted && e.Status.Signaled() && e.Status.Signal() == unix.SIGKILL {
+	if k.lethal && !v.counted && e.Status.Signaled() && e.Status.Signal() == unix.SIGKILL {
 		k.countKilled(v)
 	}
 }
@@ -263,14 +268,15 @@ func (k *keeper) mainEnding() {
 		return
 	}
 	if k.groupTold == 0 {
+		k.groupTold = proc.Ticks()
 		k.warn(unix.Kill(-k.pid, sig), sig)
 		k.warn(unix.Kill(-k.pid, unix.SIGCONT), unix.SIGCONT)
-		k.groupTold = proc.Ticks()
 	}
 }
 
 func (k *keeper) mainEnded(e reaper.Exit) {
 	k.main, k.ended = e, true
+	k.oom = e.Status.Signaled() && e.Status.Signal() == unix.SIGKILL && !k.lethal && oomKills() > k.ooms
 	k.count(e)
 	elapsed := time.Since(k.res.StartedAt).Round(time.Millisecond).String()
 	if e.Status.Signaled() {
@@ -291,7 +297,7 @@ func (k *keeper) finish(err error) {
 		if !k.ended { // it could not be reaped: it has had SIGKILL all the same
 			k.main.Status = unix.WaitStatus(unix.SIGKILL)
 		}
-		r.end(k.main.Status, k.why, k.phase < killing && oomKills() > k.ooms)
+		r.end(k.main.Status, k.why, k.oom)
 	}
 	if k.tty != nil {
 		k.tty.close(k.pid, r.Signal != 0)

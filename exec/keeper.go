@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/fdio"
 )
 
 // A keeper is this program again, with keeperName as its only argument and a
@@ -55,7 +58,7 @@ func keeperMain() int {
 	if err != nil {
 		return CodeFailed // no caller, nobody to tell
 	}
-	out := json.NewEncoder(socket(keeperFD))
+	out := json.NewEncoder(fdio.Writer{FD: keeperFD, Wait: time.Minute})
 	res, err := Keep(spec, Options{
 		Log:     slog.New(slog.DiscardHandler),
 		KeepFDs: []int{keeperFD},
@@ -175,8 +178,8 @@ func (k *keeper) obey() {
 	}
 }
 
-// socket reads and writes a descriptor with the plain system calls; os.File
-// would need the poller.
+// socket reads a descriptor with the plain system call; os.File would need the
+// poller.
 type socket int
 
 func (s socket) Read(b []byte) (int, error) {
@@ -190,18 +193,6 @@ func (s socket) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		default:
 			return n, nil
-		}
-	}
-}
-
-func (s socket) Write(b []byte) (int, error) {
-	for done := 0; ; {
-		n, err := unix.Write(int(s), b[done:])
-		if err != nil && err != unix.EINTR {
-			return done, fmt.Errorf("cannot write: %w", err)
-		}
-		if done += max(n, 0); done == len(b) {
-			return done, nil
 		}
 	}
 }

@@ -89,11 +89,11 @@ func (k *keeper) stop(why Reason) {
 	if k.spec.SignalTarget == TargetTree {
 		k.told = make(map[int]uint64)
 	}
-	k.signal(sig)
-	k.signal(unix.SIGCONT) // a stopped process could not act on it
 	if k.spec.SignalTarget != TargetProcess {
 		k.groupTold = proc.Ticks()
 	}
+	k.signal(sig)
+	k.signal(unix.SIGCONT) // a stopped process could not act on it
 }
 
 func (k *keeper) beginGrace() {
@@ -135,7 +135,7 @@ func (k *keeper) signal(sig unix.Signal) {
 				return
 			}
 			k.warn(m.signal(sig), sig)
-			if k.told != nil {
+			if k.told != nil && sig == k.spec.stopSignal() {
 				k.told[m.Pid] = m.StartTime
 			}
 		})
@@ -152,8 +152,8 @@ func (k *keeper) tellLeftovers() {
 	if sig == unix.SIGKILL {
 		return // at once: the sweep is next
 	}
-	k.tell(sig, func(m member) bool { return !k.hasBeenTold(m) })
 	k.allTold = proc.Ticks()
+	k.tell(sig, func(m member) bool { return !k.hasBeenTold(m) })
 	k.lookAgain = time.Now().Add(youth)
 }
 

@@ -16,6 +16,9 @@ import (
 // inherits this thread's signal mask, which CatchSignals has emptied; Go gives
 // it back the NOFILE limit that foster was started with.
 func (k *keeper) fork() (int, error) {
+	if len(k.spec.Args) == 0 || k.spec.Args[0] == "" {
+		return 0, &StartError{CodeFailed, errNoName, ""}
+	}
 	env := k.spec.Env
 	if env == nil {
 		env = syscall.Environ()
@@ -43,6 +46,8 @@ func (k *keeper) fork() (int, error) {
 	}
 	return pid, nil
 }
+
+var errNoName = errors.New("cannot start a command without a name")
 
 // sys returns what ForkExec is to set, nil if the process is that already: an
 // unprivileged one may not even set the ids that it has.
@@ -82,8 +87,8 @@ func (s *Spec) Lookup() (string, error) {
 	return path, nil
 }
 
-// lookPath finds the program as execvp(3) does: in the PATH of the command's own
-// environment unless the name has a slash. Something that is there and cannot
+// lookPath finds the program in the PATH of the command's own environment, unless
+// the name has a slash; without a PATH nothing is found. Something that is there and cannot
 // be executed is remembered, the search goes on.
 func lookPath(name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
@@ -152,7 +157,7 @@ func (s *Spec) startError(path string, err error) *StartError {
 	case errors.Is(err, unix.EAGAIN):
 		e.ExitCode, e.Err = CodeFailed, fmt.Errorf("cannot start a process for %q: %w", path, err)
 		e.Hint = "the limit on processes is reached: see pids.max of the container or ulimit -u"
-	case errors.Is(err, unix.ENOMEM):
+	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		e.ExitCode, e.Err = CodeFailed, fmt.Errorf("cannot start a process for %q: %w", path, err)
 	case errors.Is(err, unix.EPERM) && s.Credential != nil:
 		e.ExitCode, e.Err = CodeFailed, fmt.Errorf("cannot run as uid %d, gid %d: %w", s.Credential.UID, s.Credential.GID, err)

@@ -58,11 +58,6 @@ func (c *Cmd) openStdin(s *stdio) error {
 	}
 	s.fd[0], c.stdin = r, w
 	s.child, s.ours = append(s.child, r), append(s.ours, w)
-	// Ends when Stdin ends or when the command no longer reads.
-	go func(from io.Reader) {
-		_, _ = io.Copy(w, from)
-		w.Close()
-	}(c.Stdin)
 	return nil
 }
 

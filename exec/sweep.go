@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// sweepBound is how long a sweep tries before it reports survivors. While
-	// processes still end it goes on, up to sweepLimit: on a machine that
-	// thousands keep busy the killing alone may take longer.
+	// sweepBound is how long a sweep goes on when nothing more ends, before it
+	// reports survivors, and sweepLimit how long it goes on in any case: on a
+	// machine that thousands keep busy the killing alone may take longer.
 	sweepBound = 5 * time.Second
 	sweepLimit = 30 * time.Second
 	// rushBound is how long children may go on to appear before they are frozen.
@@ -49,7 +49,7 @@ type sweep struct {
 
 // A victim has been stopped or killed.
 type victim struct {
-	start   uint64 // with the pid, which process it is; unknown if direct
+	start   uint64 // with the pid, which process it is; 0 if it was not asked
 	direct  bool   // the pid is its own until it is reaped
 	escaped bool   // it had left the main process's group
 	killed  bool
@@ -67,13 +67,16 @@ func (k *keeper) sweep() {
 		k: k, bound: now.Add(sweepBound), limit: now.Add(sweepLimit),
 		victim: make(map[int]victim), denied: make(map[int]error),
 	}
-	k.victims = s
+	k.victims, k.reaped = s, 0
 	if s.large() && s.rush() {
 		return
 	}
 	for pause := sweepPause; !s.pass(pause); pause = min(2*pause, sweepPauseMax) {
 		now := time.Now()
-		if passed(s.limit, now) || passed(s.bound, now) && s.ended() == 0 {
+		if k.reaped > 0 {
+			k.reaped, s.bound = 0, now.Add(sweepBound)
+		}
+		if passed(s.limit, now) || passed(s.bound, now) {
 			k.res.Survivors = s.survivors()
 			break
 		}
@@ -87,7 +90,7 @@ func (k *keeper) sweep() {
 // slips through, as long as the main process holds its number.
 func (s *sweep) signalGroup(sig unix.Signal) {
 	if !s.k.ended {
-		s.k.warn(s.k.reap.Signal(-s.k.pid, sig), sig)
+		_ = s.k.reap.Signal(-s.k.pid, sig) // who cannot be signalled is named by a walk
 	}
 }
 
@@ -109,7 +112,7 @@ func (s *sweep) large() bool {
 // rush kills children as they appear, and reports whether the tree is empty. It
 // gives up when they still do after rushBound.
 func (s *sweep) rush() (empty bool) {
-	s.k.killing = true
+	s.k.lethal = true
 	s.signalGroup(unix.SIGKILL)
 	for until := time.Now().Add(rushBound); !passed(until, time.Now()); {
 		s.k.tree.eachChild(func(pid int) {
@@ -156,6 +159,7 @@ func (s *sweep) pass(pause time.Duration) (empty bool) {
 		s.freezeAll()
 		s.kill()
 	case os.Getpid() == 1:
+		s.k.lethal = true
 		_ = unix.Kill(-1, unix.SIGKILL) // nothing says what is whose
 	default:
 		s.kill() // children alone; theirs are children in the next pass
@@ -168,7 +172,7 @@ func (s *sweep) pass(pause time.Duration) (empty bool) {
 // not come to an end soon, and continues them when the tree is empty.
 func (s *sweep) freezeAll() {
 	init := os.Getpid() == 1
-	s.k.tree.until = s.limit
+	s.k.tree.until = time.Now().Add(sweepBound)
 	if init {
 		s.k.tree.until = time.Now().Add(patience)
 	}
@@ -178,7 +182,7 @@ func (s *sweep) freezeAll() {
 			break
 		}
 	}
-	s.k.tree.until = s.limit
+	s.k.tree.until = time.Time{}
 }
 
 // freeze stops every process that it has not met yet and returns how many those
@@ -207,12 +211,9 @@ func (s *sweep) seen(m member) victim {
 
 // kill sends SIGKILL to everything in the tree.
 func (s *sweep) kill() {
-	s.k.killing = true
+	s.k.lethal = true
 	s.k.walk(func(m member) {
 		v, known := s.known(m)
-		if known && v.killed {
-			return
-		}
 		if err := m.signal(unix.SIGKILL); err != nil {
 			s.deny(m.Pid, err, unix.SIGKILL)
 			return
@@ -238,19 +239,14 @@ func (s *sweep) known(m member) (victim, bool) {
 	return v, ok && (v.direct || v.start == m.StartTime)
 }
 
-// ended returns how many processes have ended since the last call.
-func (s *sweep) ended() int {
-	n := s.k.reaped
-	s.k.reaped = 0
-	return n
-}
-
 // reapFor reaps until nothing is left to be, or the pause is over.
 func (s *sweep) reapFor(pause time.Duration) (empty bool) {
 	until := time.Now().Add(pause)
+	before := s.k.reaped
 	for {
 		s.k.drain()
-		if s.k.empty || s.direct == 0 && s.k.ended || passed(until, time.Now()) {
+		all := s.direct == 0 && s.k.ended && s.k.reaped > before
+		if s.k.empty || all || passed(until, time.Now()) {
 			return s.k.empty
 		}
 		sigwait.Wait(until, -1) // SIGCHLD; all else has come too late

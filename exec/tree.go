@@ -68,7 +68,7 @@ func (t *tree) walk(visit func(member) (descend bool)) {
 				return
 			}
 		}
-		reaper.EachChild(func(pid int) { visit(member{Stat: proc.Stat{Pid: pid}, direct: true, pidfd: -1}) })
+		reaper.EachChild(func(pid int) { visit(child(pid)) })
 	})
 }
 
@@ -95,6 +95,15 @@ func (t *tree) children(parent member, depth int, visit func(member) bool) error
 	return err
 }
 
+// child returns a child of which /proc says nothing.
+func child(pid int) member {
+	group, err := unix.Getpgid(pid)
+	if err != nil {
+		group = 0
+	}
+	return member{Stat: proc.Stat{Pid: pid, Parent: os.Getpid(), Group: group}, direct: true, pidfd: -1}
+}
+
 func (t *tree) child(pid int, parent member, depth int, visit func(member) bool) {
 	m := member{direct: depth == 0, pidfd: -1}
 	if !m.direct {
@@ -110,8 +119,9 @@ func (t *tree) child(pid int, parent member, depth int, visit func(member) bool)
 	var ok bool
 	m.Stat, ok = t.files.Stat(pid)
 	switch {
+	case m.direct && !ok:
+		m = child(pid) // hidepid=2 hides the rest
 	case m.direct:
-		m.Pid = pid // also where hidepid=2 hides the rest
 	case !ok || m.Parent != parent.Pid || !parent.alive():
 		return // gone, or given to another parent: the next walk meets it there
 	}

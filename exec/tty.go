@@ -88,7 +88,7 @@ func (t *terminal) close(pgid int, killed bool) {
 // which is forwarded.
 func (k *keeper) jobControl() {
 	sig := k.reap.Stopped(k.pid)
-	if sig == 0 || k.phase == killing { // the sweep's own stop
+	if sig == 0 || k.phase != running { // nothing is to delay the end
 		return
 	}
 	if t := *k.tty; t.fd >= 0 {

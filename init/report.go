@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/fosterinit/foster/exec"
+	"github.com/fosterinit/foster/internal/fdio"
 )
 
 // reportLine is the report's JSON; times are in milliseconds, sizes in bytes.
@@ -80,8 +81,9 @@ func (plan *Plan) openReport() error {
 	return nil
 }
 
+// openAppend does not wait for a FIFO's reader: there has to be one.
 func openAppend(path string, flags int) (int, error) {
-	return unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|flags, 0o644)
+	return unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NONBLOCK|flags, 0o644)
 }
 
 func (plan *Plan) writeReport(r *exec.Result) error {
@@ -106,13 +108,8 @@ func (plan *Plan) writeReport(r *exec.Result) error {
 	return nil
 }
 
+// writeAll gives a reader, of a pipe, a second to take the bytes.
 func writeAll(fd int, b []byte) error {
-	for len(b) > 0 {
-		n, err := unix.Write(fd, b)
-		if err != nil && err != unix.EINTR {
-			return err
-		}
-		b = b[max(n, 0):]
-	}
-	return nil
+	_, err := fdio.Writer{FD: fd, Wait: time.Second}.Write(b)
+	return err
 }

@@ -22,7 +22,7 @@ const (
 // it: in path, or where that is empty in the default place, if this is PID 1. A
 // probe that runs under foster in the same container is not why it ended.
 func WriteTermination(path, message string) error {
-	flags := unix.O_WRONLY | unix.O_TRUNC | unix.O_CLOEXEC
+	flags := unix.O_WRONLY | unix.O_TRUNC | unix.O_CLOEXEC | unix.O_NONBLOCK
 	switch {
 	case path != "":
 		flags |= unix.O_CREAT

@@ -20,10 +20,11 @@ type Duration time.Duration
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil {
-		v, err = time.ParseDuration(string(text) + "s")
+	s := string(text)
+	if strings.Trim(s, "+-.0123456789") == "" {
+		s += "s"
 	}
+	v, err := time.ParseDuration(s)
 	if err != nil {
 		return fmt.Errorf("%q is no duration: write 90s, 1m30s, 250ms or a number of seconds", text)
 	}

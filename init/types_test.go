@@ -21,7 +21,7 @@ func TestDurationsAreGosOrABareNumberOfSeconds(t *testing.T) {
 			t.Errorf("%q: got %v, %v", text, d, err)
 		}
 	}
-	refuses(t, func() text { return new(Duration) }, "", "x", "s", "-1", "-1s", "1d", "10 s", "1e3", "0x10", "99999999999999", "NaN", "ten")
+	refuses(t, func() text { return new(Duration) }, "", "x", "s", "-1", "-1s", "1d", "10 s", "1e3", "0x10", "99999999999999", "NaN", "ten", "1h30", "5m3")
 }
 
 func TestSignalsHaveTheirNamesOrNumbers(t *testing.T) {

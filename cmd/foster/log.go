@@ -22,14 +22,14 @@ func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
 	switch {
 	case format == "json":
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
-	case format == "auto" && isTerminal(stderr):
+	case format == "auto" && isTerminal(stderr.FD):
 		return tint.NewTextHandler(stderr, &tint.Options{Level: level, NoColor: os.Getenv("NO_COLOR") != ""})
 	}
 	return slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 }
 
-func isTerminal(d descriptor) bool {
-	_, err := unix.IoctlGetTermios(int(d), unix.TCGETS)
+func isTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil
 }
 

@@ -10,40 +10,24 @@ package main
 //     not say it already.
 //   - Of a configuration everything that is wrong is said at once.
 //
-// Standard error and output are written with the plain system call: for a pipe
-// that nobody reads, os.Stderr would end the program.
-
 import (
 	"errors"
 	"runtime"
 	"runtime/debug"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"time"
 
 	"github.com/fosterinit/foster/exec"
 	supervisor "github.com/fosterinit/foster/init"
+	"github.com/fosterinit/foster/internal/fdio"
 )
 
-// descriptor is a writer to a file descriptor.
-type descriptor int
-
-const (
-	stdout descriptor = 1
-	stderr descriptor = 2
+// A reader of stderr that has stopped reading must not keep foster from its
+// deadline, so what it does not take soon is lost.
+var (
+	stdout = fdio.Writer{FD: 1, Wait: time.Minute}
+	stderr = fdio.Writer{FD: 2, Wait: 100 * time.Millisecond}
 )
-
-func (d descriptor) Write(b []byte) (int, error) {
-	for done := 0; ; {
-		n, err := unix.Write(int(d), b[done:])
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return done, err
-		}
-		if done += max(n, 0); done == len(b) {
-			return done, nil
-		}
-	}
-}
 
 // say answers a question and returns the exit code.
 func say(text string) int {
