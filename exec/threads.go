@@ -56,5 +56,5 @@ func runAhead() {
 	if unix.SchedSetAttr(0, &attr, 0) != nil {
 		return
 	}
-	proc.Threads(func(tid int) { _ = unix.SchedSetAttr(tid, &attr, 0) })
+	_ = proc.Numbers("/proc/self/task", func(tid int) { _ = unix.SchedSetAttr(tid, &attr, 0) })
 }

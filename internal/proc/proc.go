@@ -102,8 +102,8 @@ func (r *Reader) CountChildren(pid int) int {
 	return len(list)
 }
 
-// Threads calls f with every thread of the calling process.
-func Threads(f func(tid int)) { _ = new(Reader).numbers([]byte("/proc/self/task"), f) }
+// Numbers calls f with every entry of a directory of /proc that is a number.
+func Numbers(dir string, f func(int)) error { return new(Reader).numbers([]byte(dir), f) }
 
 func (r *Reader) thread(pid, tid int, dst []int) ([]int, error) {
 	text, err := r.read(append(strconv.AppendInt(r.path(pid, "/task/"), int64(tid), 10), "/children"...))
