@@ -14,7 +14,6 @@ import (
 // notCaught are left as they are, each for its reason.
 var notCaught = sigwait.Of(
 	unix.SIGKILL, unix.SIGSTOP, // the kernel's
-	unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, // faults of foster's own
 	unix.SIGURG,  // the Go runtime preempts with it
 	unix.SIGPIPE, // a write to a pipe that nobody reads is an error, not an end
 	32, 33,       // glibc's, between the threads of one process

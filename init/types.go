@@ -186,8 +186,10 @@ func (r *Report) UnmarshalText(text []byte) error {
 		text = []byte("fd:2")
 	}
 	number, is := strings.CutPrefix(string(text), "fd:")
-	if path, fd := strings.CutPrefix(string(text), "/dev/fd/"); fd {
-		number, is = path, true
+	for _, dir := range []string{"/dev/fd/", "/proc/self/fd/", "/proc/thread-self/fd/"} {
+		if path, fd := strings.CutPrefix(string(text), dir); fd {
+			number, is = path, true
+		}
 	}
 	if !is {
 		r.Path = string(text)

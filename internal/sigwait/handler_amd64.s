@@ -14,6 +14,17 @@ TEXT ·handler(SB),NOSPLIT|NOFRAME,$0
 	SYSCALL
 	RET
 
+// faultHandler(sig DI, info SI, context DX): what a process has sent is recorded
+// like any other signal, a fault of this process is the runtime's.
+TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
+	MOVL	8(SI), AX // si_code
+	CMPL	AX, $0
+	JLE	sent
+	MOVQ	·runtimeHandler(SB), AX
+	JMP	AX
+sent:
+	JMP	·handler(SB)
+
 TEXT ·restorer(SB),NOSPLIT|NOFRAME,$0
 	MOVL	$15, AX // rt_sigreturn
 	SYSCALL
@@ -21,6 +32,11 @@ TEXT ·restorer(SB),NOSPLIT|NOFRAME,$0
 
 TEXT ·handlerPC(SB),NOSPLIT,$0-8
 	LEAQ	·handler(SB), AX
+	MOVQ	AX, ret+0(FP)
+	RET
+
+TEXT ·faultHandlerPC(SB),NOSPLIT,$0-8
+	LEAQ	·faultHandler(SB), AX
 	MOVQ	AX, ret+0(FP)
 	RET
 

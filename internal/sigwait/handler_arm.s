@@ -19,3 +19,19 @@ TEXT ·handlerPC(SB),NOSPLIT,$0-4
 	MOVW	$·handler(SB), R0
 	MOVW	R0, ret+0(FP)
 	RET
+
+// faultHandler(sig R0, info R1, context R2): what a process has sent is recorded
+// like any other signal, a fault of this process is the runtime's.
+TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
+	MOVW	8(R1), R12 // si_code
+	CMP	$0, R12
+	BLE	sent
+	MOVW	·runtimeHandler(SB), R12
+	JMP	(R12)
+sent:
+	JMP	·handler(SB)
+
+TEXT ·faultHandlerPC(SB),NOSPLIT,$0-4
+	MOVW	$·faultHandler(SB), R0
+	MOVW	R0, ret+0(FP)
+	RET

@@ -20,3 +20,19 @@ TEXT ·handlerPC(SB),NOSPLIT,$0-8
 	MOVD	$·handler(SB), R0
 	MOVD	R0, ret+0(FP)
 	RET
+
+// faultHandler(sig R0, info R1, context R2): what a process has sent is recorded
+// like any other signal, a fault of this process is the runtime's.
+TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
+	MOVW	8(R1), R9 // si_code
+	CMPW	$0, R9
+	BLE	sent
+	MOVD	·runtimeHandler(SB), R9
+	JMP	(R9)
+sent:
+	JMP	·handler(SB)
+
+TEXT ·faultHandlerPC(SB),NOSPLIT,$0-8
+	MOVD	$·faultHandler(SB), R0
+	MOVD	R0, ret+0(FP)
+	RET

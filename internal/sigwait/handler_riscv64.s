@@ -20,3 +20,18 @@ TEXT ·handlerPC(SB),NOSPLIT,$0-8
 	MOV	$·handler(SB), X5
 	MOV	X5, ret+0(FP)
 	RET
+
+// faultHandler(sig A0, info A1, context A2): what a process has sent is recorded
+// like any other signal, a fault of this process is the runtime's.
+TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
+	MOVW	8(X11), X5 // si_code
+	BLE	X5, X0, sent
+	MOV	·runtimeHandler(SB), X5
+	JMP	(X5)
+sent:
+	JMP	·handler(SB)
+
+TEXT ·faultHandlerPC(SB),NOSPLIT,$0-8
+	MOV	$·faultHandler(SB), X5
+	MOV	X5, ret+0(FP)
+	RET

@@ -10,5 +10,5 @@ type sigaction struct {
 func restorerPC() uintptr
 
 func newSigaction(handler uintptr) sigaction {
-	return sigaction{handler: handler, flags: saOnStack | saRestart | saRestorer, restorer: restorerPC(), mask: ^uint64(0)}
+	return sigaction{handler: handler, flags: saSiginfo | saOnStack | saRestart | saRestorer, restorer: restorerPC(), mask: ^uint64(0)}
 }

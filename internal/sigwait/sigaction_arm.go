@@ -8,5 +8,5 @@ type sigaction struct {
 }
 
 func newSigaction(handler uintptr) sigaction {
-	return sigaction{handler: handler, flags: saOnStack | saRestart, mask: [2]uint32{^uint32(0), ^uint32(0)}}
+	return sigaction{handler: handler, flags: saSiginfo | saOnStack | saRestart, mask: [2]uint32{^uint32(0), ^uint32(0)}}
 }

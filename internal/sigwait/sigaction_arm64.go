@@ -8,5 +8,5 @@ type sigaction struct {
 }
 
 func newSigaction(handler uintptr) sigaction {
-	return sigaction{handler: handler, flags: saOnStack | saRestart, mask: ^uint64(0)}
+	return sigaction{handler: handler, flags: saSiginfo | saOnStack | saRestart, mask: ^uint64(0)}
 }

@@ -12,12 +12,14 @@ const (
 	sigDfl = 0
 	sigIgn = 1
 
+	saSiginfo  = 0x00000004
 	saOnStack  = 0x08000000 // Go threads have a signal stack, goroutines no room
 	saRestart  = 0x10000000
 	saRestorer = 0x04000000
 )
 
 func handlerPC() uintptr
+func faultHandlerPC() uintptr
 
 func setHandler(sig unix.Signal, handler uintptr) error {
 	sa := newSigaction(handler)
@@ -31,9 +33,14 @@ func setHandler(sig unix.Signal, handler uintptr) error {
 // ignored reports whether sig is ignored now. The Go runtime leaves SIGHUP and
 // SIGINT as they were inherited, and replaces all others.
 func ignored(sig unix.Signal) bool {
+	return current(sig) == sigIgn
+}
+
+// current returns the handler of sig. The call cannot fail for a valid signal.
+func current(sig unix.Signal) uintptr {
 	var sa sigaction
-	_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&sa)), 8, 0, 0)
-	return errno == 0 && sa.handler == sigIgn
+	_, _, _ = unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(sig), 0, uintptr(unsafe.Pointer(&sa)), 8, 0, 0)
+	return sa.handler
 }
 
 // EmptyMask unblocks every signal for the calling thread, and so for what it

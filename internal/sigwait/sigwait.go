@@ -51,8 +51,13 @@ var (
 	pending [Last + 1]uint32 // set there
 	wakefd  int32            = -1
 	//lint:ignore U1000 the assembly adds it to the eventfd
-	one uint64 = 1
+	one            uint64  = 1
+	runtimeHandler uintptr // for faults
 )
+
+// faults are signals that the kernel sends a process for what it did itself, and
+// that others can send it as well: those are recorded, the rest the runtime's.
+var faults = Of(unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL)
 
 // Catch has the signals of set recorded from now on, and those of ignore
 // discarded as by Ignore. SIGHUP and SIGINT that were ignored when the process
@@ -70,11 +75,22 @@ func Catch(set, ignore Set) error {
 		if (sig == unix.SIGHUP || sig == unix.SIGINT) && ignored(sig) {
 			continue
 		}
-		if err := setHandler(sig, handlerPC()); err != nil {
+		if err := catch(sig); err != nil {
 			return fmt.Errorf("cannot catch %v: %w", sig, err)
 		}
 	}
 	return Ignore(ignore)
+}
+
+func catch(sig unix.Signal) error {
+	if !faults.Has(sig) {
+		return setHandler(sig, handlerPC())
+	}
+	// The runtime has one handler for all.
+	if h := current(sig); h != faultHandlerPC() {
+		runtimeHandler = h
+	}
+	return setHandler(sig, faultHandlerPC())
 }
 
 // Ignore has the signals of set discarded. Programs that this process executes
@@ -104,7 +120,7 @@ func during(sig unix.Signal, handler uintptr, f func()) error {
 		return err
 	}
 	f()
-	return setHandler(sig, handlerPC())
+	return catch(sig)
 }
 
 // Wait returns the caught signals that have arrived since the last call, and
