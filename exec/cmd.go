@@ -155,6 +155,9 @@ func (c *Cmd) wake() {
 		return
 	}
 	_ = unix.Kill(c.keeper, unix.SIGCONT)
+	if c.waker != nil {
+		c.waker.Stop()
+	}
 	c.waker = time.AfterFunc(wakeEvery, c.wake)
 }
 

@@ -57,6 +57,9 @@ func CatchSignals() error {
 func (k *keeper) handle(signals sigwait.Set) {
 	for sig := range (signals & forwarded).All {
 		k.log.Debug("signal forwarded", "signal", unix.SignalName(sig))
+		if sig == unix.SIGCONT && k.opt.control >= 0 {
+			continue // the caller's, to wake this process: see Cmd.wake
+		}
 		if sig == unix.SIGCONT && !k.ended {
 			k.continueGroup() // a terminal's stop was for all of the group
 			continue

@@ -48,6 +48,15 @@ func fill(t *testing.T, write *os.File) {
 	}
 }
 
+func TestAFaultThatWasOnlySentIsForwarded(t *testing.T) {
+	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+		for _, sig := range []unix.Signal{unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL} {
+			r := w.Start(t, "--", "sh", "-c", "echo ready; exec sleep 7071").Expect("ready").Until("sleep", running("sleep 7071"))
+			r.Signal(sig).Wait().Exits(128 + int(sig)).Clean().Ends("Error")
+		}
+	})
+}
+
 func TestAReportToAFIFOThatNobodyReadsIsAProblem(t *testing.T) {
 	t.Parallel()
 	fifo := filepath.Join(t.TempDir(), "fifo")

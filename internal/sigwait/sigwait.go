@@ -51,8 +51,9 @@ var (
 	pending [Last + 1]uint32 // set there
 	wakefd  int32            = -1
 	//lint:ignore U1000 the assembly adds it to the eventfd
-	one            uint64  = 1
-	runtimeHandler uintptr // for faults
+	one uint64 = 1
+	//lint:ignore U1000 the assembly goes on there with a fault
+	runtimeHandler uintptr
 )
 
 // faults are signals that the kernel sends a process for what it did itself, and
