@@ -12,13 +12,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // patience is far more than anything here needs; it only ends a test that hangs.
@@ -32,22 +33,7 @@ func TestMain(m *testing.M) {
 		main()
 		os.Exit(0)
 	}
-	code := m.Run()
-	if left := children(); left != "" {
-		fmt.Fprintf(os.Stderr, "children left, zombies counted: %s\n", left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func children() string {
-	var all strings.Builder
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		all.Write(text)
-	}
-	return all.String()
+	os.Exit(nstest.Childless(m.Run()))
 }
 
 var marks atomic.Int64
@@ -58,63 +44,8 @@ var marks atomic.Int64
 func newMark(t *testing.T) string {
 	t.Helper()
 	mark := fmt.Sprintf("7071.%d%03d", os.Getpid(), marks.Add(1))
-	t.Cleanup(func() {
-		for _, pid := range pids(t) {
-			end(pid, mark)
-		}
-	})
+	nstest.Marked(t, mark)
 	return mark
-}
-
-// end kills pid if it holds mark: looked at again through a pidfd, so that
-// the signal never reaches a successor.
-func end(pid, mark string) {
-	number, _ := strconv.Atoi(pid)
-	fd, err := unix.PidfdOpen(number, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if holds(pid, mark) {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	}
-}
-
-// holders are the processes that carry mark in their arguments or environment.
-func holders(t *testing.T, mark string) []string {
-	t.Helper()
-	var found []string
-	for _, pid := range pids(t) {
-		if holds(pid, mark) {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-func holds(pid, mark string) bool {
-	for _, file := range []string{"cmdline", "environ"} {
-		text, _ := os.ReadFile(filepath.Join("/proc", pid, file))
-		if bytes.Contains(text, []byte(mark)) {
-			return true
-		}
-	}
-	return false
-}
-
-func pids(t *testing.T) []string {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []string
-	for _, entry := range entries {
-		if _, err := strconv.Atoi(entry.Name()); err == nil && entry.Name() != strconv.Itoa(os.Getpid()) {
-			found = append(found, entry.Name())
-		}
-	}
-	return found
 }
 
 // line is a FIFO on which a child says that it is ready.
@@ -154,22 +85,9 @@ func (l line) said(t *testing.T, within time.Duration) bool {
 	return err == nil
 }
 
-// untilProven calls try with a longer deadline each time, for as long as the
-// machine is too busy for the command to get anywhere before it.
-func untilProven(t *testing.T, try func(seconds float64) (proven bool)) {
-	t.Helper()
-	for seconds := 2.0; seconds < patience.Seconds(); seconds *= 2 {
-		if try(seconds) {
-			return
-		}
-		t.Logf("the command got nowhere in %v s, which proves nothing", seconds)
-	}
-	t.Error("the command never got anywhere before its deadline")
-}
-
 // ending is what was so at the moment the handler returned.
 type ending struct {
-	holders []string
+	holders []int
 	body    []byte
 }
 
@@ -197,7 +115,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	record := &recorder{ResponseWriter: rw}
 	w.handler.ServeHTTP(record, r)
-	w.ended <- ending{holders(w.t, w.mark), record.body.Bytes()}
+	w.ended <- ending{nstest.Holders(w.t, w.mark), record.body.Bytes()}
 }
 
 // start serves a on a real socket, watched for mark.
@@ -217,7 +135,7 @@ func (w *witness) await(t *testing.T) ending {
 	case e := <-w.ended:
 		return e
 	case <-time.After(patience):
-		t.Fatalf("the handler did not return; alive: %v", holders(t, w.mark))
+		t.Fatalf("the handler did not return; alive: %v", nstest.Holders(t, w.mark))
 		return ending{}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // testAccounts has a user with supplementary groups, whatever the machine has.
@@ -24,24 +26,13 @@ func testAccounts(t *testing.T) accounts {
 	return a
 }
 
-func needRoot(t *testing.T) {
-	t.Helper()
-	if os.Geteuid() == 0 {
-		return
-	}
-	if os.Getenv("CI") == "true" {
-		t.Fatal("not root: in CI every test must run")
-	}
-	t.Skip("not root: cannot become another user")
-}
-
 // whoami prints ids from the kernel's view, so that no passwd of the machine
 // has a say, and the variables.
 const whoami = `awk '/^(Uid|Gid):/ {print $1 $2 "," $3 "," $4 "," $5} /^Groups:/ {$1=""; print "Groups:" $0}' /proc/self/status; ` +
 	`echo "$HOME $USER $LOGNAME"`
 
 func TestAsUserIsThatUserWithGroupsAndVariables(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	a := newAPI()
 	a.accounts = testAccounts(t)
 	for _, user := range []string{"ada", "7071"} {
@@ -54,7 +45,7 @@ func TestAsUserIsThatUserWithGroupsAndVariables(t *testing.T) {
 }
 
 func TestAUidWithoutAnAccountIsNotInRootsGroup(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	a := newAPI()
 	a.accounts = testAccounts(t)
 	r := answered(t, a, request{Command: "sh", Args: []string{"-c", whoami}, AsUser: "7099"})
@@ -65,7 +56,7 @@ func TestAUidWithoutAnAccountIsNotInRootsGroup(t *testing.T) {
 }
 
 func TestAsRootIsRoot(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	a := newAPI()
 	a.accounts = testAccounts(t)
 	t.Setenv("HOME", "/nowhere")
@@ -98,10 +89,10 @@ func TestTheRequestsOwnVariablesWin(t *testing.T) {
 
 // A tree of another user's processes is as gone as one's own.
 func TestATreeOfAnotherUsersIsGoneToo(t *testing.T) {
-	needRoot(t)
+	nstest.NeedRoot(t)
 	a := newAPI()
 	a.accounts = testAccounts(t)
-	untilProven(t, func(seconds float64) bool {
+	nstest.UntilProven(t, func(seconds float64) bool {
 		mark := newMark(t)
 		script := fmt.Sprintf("setsid sleep %s & echo so far; wait", mark)
 		req := request{Command: "sh", Args: []string{"-c", script}, AsUser: "ada", Timeout: seconds}

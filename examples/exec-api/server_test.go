@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 func TestTheEndOfTheServerEndsRunningTreesAndAnswers(t *testing.T) {
@@ -43,7 +45,7 @@ func TestTheEndOfTheServerEndsRunningTreesAndAnswers(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	if left := holders(t, mark); len(left) > 0 {
+	if left := nstest.Holders(t, mark); len(left) > 0 {
 		t.Errorf("alive: %v", left)
 	}
 }
@@ -86,7 +88,7 @@ func TestSIGTERMToTheServerEndsRunningTrees(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the server ended with %v", err)
 	}
-	if left := holders(t, mark); len(left) > 0 {
+	if left := nstest.Holders(t, mark); len(left) > 0 {
 		t.Errorf("alive: %v", left)
 	}
 }
@@ -102,7 +104,7 @@ func TestAServerThatIsKilledLeavesNoTree(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		left := holders(t, mark)
+		left := nstest.Holders(t, mark)
 		if len(left) == 0 {
 			return
 		}
@@ -127,7 +129,7 @@ func TestTheREADMEsRequestWorks(t *testing.T) {
 		if err := json.Unmarshal([]byte(body[1]), &req); err != nil {
 			t.Fatal(err)
 		}
-		untilProven(t, func(seconds float64) bool {
+		nstest.UntilProven(t, func(seconds float64) bool {
 			mark := newMark(t)
 			req.Env, req.Timeout = environment{"MARK": mark}, max(req.Timeout, seconds)
 			return checkTimedOut(t, newAPI(), req, mark) == "so far\n"

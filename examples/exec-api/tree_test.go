@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // trees are commands that try to outlive their request, each in a way that
@@ -31,7 +33,7 @@ func TestOnTimeoutTheTreeIsGoneBeforeTheHandlerReturns(t *testing.T) {
 	for _, tree := range trees {
 		t.Run(tree.name, func(t *testing.T) {
 			t.Parallel()
-			untilProven(t, func(seconds float64) bool {
+			nstest.UntilProven(t, func(seconds float64) bool {
 				mark, ready := newMark(t), newLine(t)
 				req := treeRequest(tree.script, ready, mark)
 				req.Timeout = seconds

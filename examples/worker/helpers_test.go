@@ -5,15 +5,12 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 const (
@@ -30,21 +27,7 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	removeImage()
-	if left := children(); left != "" {
-		fmt.Fprintf(os.Stderr, "children left, zombies counted: %s\n", left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func children() string {
-	var all strings.Builder
-	lists, _ := filepath.Glob("/proc/self/task/*/children")
-	for _, list := range lists {
-		text, _ := os.ReadFile(list)
-		all.Write(text)
-	}
-	return all.String()
+	os.Exit(nstest.Childless(code))
 }
 
 // eachTarget runs a test of one sentence for both implementations.
@@ -60,63 +43,8 @@ var secrets atomic.Int64
 func newSecret(t *testing.T) string {
 	t.Helper()
 	secret := fmt.Sprintf("secret-7071-%d-%d", os.Getpid(), secrets.Add(1))
-	t.Cleanup(func() {
-		for _, pid := range pids(t) {
-			end(pid, secret)
-		}
-	})
+	nstest.Marked(t, secret)
 	return secret
-}
-
-// end kills pid if it holds secret: looked at again through a pidfd, so that
-// the signal never reaches a successor.
-func end(pid int, secret string) {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	if holds(pid, secret) {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
-	}
-}
-
-// holders are the processes of the machine, containers included, that have
-// secret in their environment or arguments.
-func holders(t *testing.T, secret string) []int {
-	t.Helper()
-	var found []int
-	for _, pid := range pids(t) {
-		if holds(pid, secret) {
-			found = append(found, pid)
-		}
-	}
-	return found
-}
-
-func holds(pid int, secret string) bool {
-	for _, file := range []string{"environ", "cmdline"} {
-		text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), file))
-		if bytes.Contains(text, []byte(secret)) {
-			return true
-		}
-	}
-	return false
-}
-
-func pids(t *testing.T) []int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var found []int
-	for _, entry := range entries {
-		if pid, err := strconv.Atoi(entry.Name()); err == nil && pid != os.Getpid() {
-			found = append(found, pid)
-		}
-	}
-	return found
 }
 
 // eventually polls for what no event announces.
@@ -127,19 +55,6 @@ func eventually(t *testing.T, what string, is func() bool) {
 			t.Fatalf("not so after %v: %s", patience, what)
 		}
 	}
-}
-
-// untilProven calls try with a longer deadline each time, for as long as the
-// machine is too busy for the task to get anywhere before it.
-func untilProven(t *testing.T, try func(seconds float64) (proven bool)) {
-	t.Helper()
-	for seconds := 2.0; seconds < patience.Seconds(); seconds *= 2 {
-		if try(seconds) {
-			return
-		}
-		t.Logf("the task got nowhere in %v s, which proves nothing", seconds)
-	}
-	t.Error("the task never got anywhere before its deadline")
 }
 
 // running waits until the task has all its processes. It returns false if the
@@ -154,7 +69,7 @@ func running(t *testing.T, secret string, results chan *result) bool {
 			over = true
 		default:
 		}
-		return over || len(holders(t, secret)) >= len(files)
+		return over || len(nstest.Holders(t, secret)) >= len(files)
 	})
 	return !over
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // needImage returns an image with foster as entrypoint and busybox as the rest,
@@ -19,8 +21,8 @@ func needImage(t *testing.T) string {
 	switch {
 	case err == nil:
 		return image
-	case errors.Is(err, errNoDocker) && os.Getenv("CI") != "true":
-		t.Skip(err)
+	case errors.Is(err, errNoDocker):
+		nstest.Skip(t, err.Error())
 	default:
 		t.Fatal(err)
 	}
@@ -95,7 +97,7 @@ func checkNoContainer(t *testing.T, name string) {
 	if state := containerState(name); !strings.Contains(state, "No such container: "+name) {
 		t.Errorf("container %s: %s", name, state)
 	}
-	if client := holders(t, name); len(client) > 0 {
+	if client := nstest.Holders(t, name); len(client) > 0 {
 		t.Errorf("docker's client for %s is alive: %v", name, client)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // process is the test binary as the worker, the way a user starts it.
@@ -111,7 +113,7 @@ func TestSIGTERMToTheWorkerEndsItsTask(t *testing.T) {
 		if code := exitCode(t, cmd.Wait()); code != codeFailed || !strings.Contains(stderr.String(), "context canceled") {
 			t.Errorf("exit code %d: %s", code, stderr)
 		}
-		if left := holders(t, secret); len(left) > 0 {
+		if left := nstest.Holders(t, secret); len(left) > 0 {
 			t.Errorf("alive: %v", left)
 		}
 		if left, _ := os.ReadDir(root); len(left) > 0 {
@@ -131,10 +133,10 @@ func TestAWorkerThatIsKilledLeavesNothingThatRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		eventually(t, "nobody holds the secret", func() bool { return len(holders(t, secret)) == 0 })
+		eventually(t, "nobody holds the secret", func() bool { return len(nstest.Holders(t, secret)) == 0 })
 		if image != "" {
 			eventually(t, "the container is gone", func() bool { return strings.Contains(containerState(name), "No such container") })
-			eventually(t, "docker's client is gone", func() bool { return len(holders(t, name)) == 0 })
+			eventually(t, "docker's client is gone", func() bool { return len(nstest.Holders(t, name)) == 0 })
 		}
 	})
 }
@@ -155,7 +157,7 @@ func startWithWriters(t *testing.T, root, image, secret string, timeout float64)
 			_ = cmd.Wait()
 		}
 	})
-	eventually(t, "the writers hold the secret", func() bool { return len(holders(t, secret)) >= len(files) })
+	eventually(t, "the writers hold the secret", func() bool { return len(nstest.Holders(t, secret)) >= len(files) })
 	return cmd, stdout, stderr
 }
 

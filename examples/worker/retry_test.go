@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/fosterinit/foster/exec"
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // untidy says what it finds, leaves something that is hard to remove, and
@@ -19,7 +20,7 @@ func TestARetryStartsInAFreshWorkspace(t *testing.T) {
 	eachTarget(t, func(t *testing.T, image string) {
 		for name, keep := range map[string]bool{"the old one is removed": false, "the old one is kept": true} {
 			t.Run(name, func(t *testing.T) {
-				untilProven(t, func(seconds float64) bool {
+				nstest.UntilProven(t, func(seconds float64) bool {
 					f := newFixture(t, keep)
 					task := &task{ID: "retry", Command: []string{"sh", "-c", untidy}, TimeoutSecs: seconds, Retries: 1, Image: image}
 					checkTimedOut(t, await(t, f.start(t, task)), 2)
@@ -109,12 +110,12 @@ func TestAWorkerThatIsStoppedDoesNotRetry(t *testing.T) {
 		_, err := f.run(ctx, task)
 		failed <- err
 	}()
-	eventually(t, "the writers hold the secret", func() bool { return len(holders(t, secret)) >= len(files) })
+	eventually(t, "the writers hold the secret", func() bool { return len(nstest.Holders(t, secret)) >= len(files) })
 	stop()
 	if err := <-failed; !errors.Is(err, context.Canceled) || len(f.workspaces) != 1 {
 		t.Errorf("%d attempts, error %v", len(f.workspaces), err)
 	}
-	if left := holders(t, secret); len(left) > 0 {
+	if left := nstest.Holders(t, secret); len(left) > 0 {
 		t.Errorf("alive: %v", left)
 	}
 	if _, err := os.Lstat(f.workspaces[0]); !errors.Is(err, os.ErrNotExist) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/nstest"
 )
 
 // writers keep writing to the workspace, each in another hiding place; all of
@@ -33,7 +35,7 @@ func writersTask(image, secret string, seconds float64) *task {
 
 func TestAfterATimeoutNothingWritesToTheWorkspace(t *testing.T) {
 	eachTarget(t, func(t *testing.T, image string) {
-		untilProven(t, func(seconds float64) bool {
+		nstest.UntilProven(t, func(seconds float64) bool {
 			f := newFixture(t, true)
 			r := await(t, f.start(t, writersTask(image, newSecret(t), seconds)))
 			checkTimedOut(t, r, 1)
@@ -91,12 +93,12 @@ func event(t *testing.T, watch int, within time.Duration) bool {
 
 func TestAfterATimeoutNobodyHoldsTheSecret(t *testing.T) {
 	eachTarget(t, func(t *testing.T, image string) {
-		untilProven(t, func(seconds float64) bool {
+		nstest.UntilProven(t, func(seconds float64) bool {
 			f, secret := newFixture(t, false), newSecret(t)
 			results := f.start(t, writersTask(image, secret, seconds))
 			proven := running(t, secret, results)
 			checkTimedOut(t, await(t, results), 1)
-			if left := holders(t, secret); len(left) > 0 {
+			if left := nstest.Holders(t, secret); len(left) > 0 {
 				t.Errorf("processes %v hold the secret", left)
 			}
 			return proven
@@ -122,13 +124,13 @@ func TestTheSecretReachesTheTaskAlone(t *testing.T) {
 
 func TestDockersClientNeverHoldsTheSecret(t *testing.T) {
 	image := needImage(t)
-	untilProven(t, func(seconds float64) bool {
+	nstest.UntilProven(t, func(seconds float64) bool {
 		f, secret := newFixture(t, false), newSecret(t)
 		results := f.start(t, writersTask(image, secret, seconds))
 		proven := running(t, secret, results)
-		clients := holders(t, f.container())
+		clients := nstest.Holders(t, f.container())
 		for _, pid := range clients {
-			if holds(pid, secret) {
+			if nstest.Holds(pid, secret) {
 				t.Errorf("docker's client, process %d, holds the secret", pid)
 			}
 		}
@@ -145,7 +147,7 @@ func TestAfterATimeoutTheContainerIsGoneByName(t *testing.T) {
 		"it has many writers": writers,
 	} {
 		t.Run(name, func(t *testing.T) {
-			untilProven(t, func(seconds float64) bool {
+			nstest.UntilProven(t, func(seconds float64) bool {
 				f := newFixture(t, false)
 				task := &task{ID: "named", Command: []string{"sh", "-c", "echo up; " + command}, TimeoutSecs: seconds, Image: image}
 				checkTimedOut(t, await(t, f.start(t, task)), 1)
@@ -190,7 +192,7 @@ func TestAStopAtAnyMomentLeavesNoContainer(t *testing.T) {
 		if name := f.container(); name != "" {
 			checkNoContainer(t, name)
 		}
-		if left := holders(t, secret); len(left) > 0 {
+		if left := nstest.Holders(t, secret); len(left) > 0 {
 			t.Errorf("stopped after %v: processes %v hold the secret", delay, left)
 		}
 	}
