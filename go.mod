@@ -8,3 +8,5 @@ require (
 	github.com/moby/sys/user v0.5.0
 	golang.org/x/sys v0.50.0
 )
+
+require github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51 // indirect

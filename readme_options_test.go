@@ -20,6 +20,9 @@ func TestTheOptionsTableIsTheStructs(t *testing.T) {
 	section, _, _ := strings.Cut(rest, "\n## ")
 	var want []string
 	for _, s := range supervisor.Settings() {
+		if s.Option == "" {
+			continue // of several commands
+		}
 		want = append(want, "--"+s.Option, s.Variable)
 		if s.Short != "" {
 			want = append(want, "-"+s.Short)

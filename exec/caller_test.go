@@ -2,8 +2,11 @@ package exec
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -201,5 +204,80 @@ func TestAnotherUserWithoutTheRightToIsRefused(t *testing.T) {
 	out, err := cmd.Output()
 	if err != nil || !strings.HasPrefix(string(out), "true ") {
 		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// The socket of a keeper that does not read fills up; what comes then is an error, and the end of ctx is heard.
+func TestAStoppedKeeperRefusesOrdersAndHearsTheEndOfItsContext(t *testing.T) {
+	t.Parallel()
+	cmd := sh("read go; kill -STOP $PPID; exec sleep 7071")
+	proceed := goAhead(t, cmd)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if err := cmd.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	proceed()
+	var status unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, cmd.keeper, &status, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	for i := 0; err == nil && i < 1<<20; i++ {
+		err = cmd.Signal(unix.SIGWINCH)
+	}
+	if err == nil {
+		t.Error("no order was refused")
+	}
+	cancel()
+	if res, err := waitErr(t, cmd); !errors.Is(err, context.Canceled) || res == nil || res.Signal != unix.SIGKILL {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+func TestACancelledContextIsTheErrorHoweverFastTheEnd(t *testing.T) {
+	t.Parallel()
+	for range 50 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cmd := sh("sleep 7071")
+		if err := cmd.Start(ctx); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if _, err := waitErr(t, cmd); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestWhatIsNoPolicyOrTargetIsAnErrorAndNoPanic(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []Spec{{Leftovers: 7}, {SignalTarget: -1}} {
+		cmd := sh("exit 0")
+		cmd.Leftovers, cmd.SignalTarget = spec.Leftovers, spec.SignalTarget
+		var failed *StartError
+		if err := cmd.Start(t.Context()); !errors.As(err, &failed) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
+func TestLookupOfNothingIsAnErrorAndARelativePathIsTheDirectorys(t *testing.T) {
+	t.Parallel()
+	var failed *StartError
+	if _, err := new(Spec).Lookup(); !errors.As(err, &failed) {
+		t.Errorf("got %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "bin", "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	spec := Spec{Args: []string{"program"}, Dir: dir, Env: []string{"PATH=bin"}}
+	if got, err := spec.Lookup(); got != program || err != nil {
+		t.Errorf("got %q, %v", got, err)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -50,15 +51,14 @@ type Cmd struct {
 	gone    bool        // the keeper has been reaped
 	waker   *time.Timer // see wake
 
-	cancelled atomic.Bool // the end of ctx came before that of the run
-	conn      *os.File    // to the keeper
-	in        *json.Decoder
-	pid       int
-	failed    *ended          // set where the command never ran
-	output    []*copying      // one for each pipe that is read
-	stdin     *os.File        // our end, if there is a pipe
-	ctx       context.Context //nolint:containedctx // ends with the run that it was given for
-	off       func() bool     // stops watching ctx
+	conn   *os.File // to the keeper
+	in     *json.Decoder
+	pid    int
+	failed *ended          // set where the command never ran
+	output []*copying      // one for each pipe that is read
+	stdin  *os.File        // our end, if there is a pipe
+	ctx    context.Context //nolint:containedctx // ends with the run that it was given for
+	off    func() bool     // stops watching ctx
 }
 
 // Command returns the Cmd to run name with args, with a grace period of
@@ -91,6 +91,9 @@ func (c *Cmd) Start(ctx context.Context) error {
 	if len(c.Args) == 0 || c.Args[0] == "" {
 		return &StartError{CodeFailed, errNoName, ""}
 	}
+	if c.Timeout < 0 {
+		return &StartError{CodeFailed, fmt.Errorf("cannot run for %v", c.Timeout), ""}
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -103,6 +106,9 @@ func (c *Cmd) Start(ctx context.Context) error {
 		closeAll(files.ours)
 		return &StartError{CodeFailed, err, ""}
 	}
+	c.ctx = ctx
+	c.off = context.AfterFunc(ctx, c.cancel)
+	c.sendSpec()
 	for _, o := range c.output {
 		go o.run() // ends with the pipe, or when Wait closes it
 	}
@@ -112,8 +118,6 @@ func (c *Cmd) Start(ctx context.Context) error {
 			c.stdin.Close()
 		}()
 	}
-	c.ctx = ctx
-	c.off = context.AfterFunc(ctx, c.cancel)
 	if err := c.awaitStart(); err != nil {
 		c.off()
 		if ctx.Err() != nil {
@@ -134,16 +138,15 @@ func (c *Cmd) Start(ctx context.Context) error {
 // running, on a file system that does not answer, has a keeper that does not
 // listen.
 func (c *Cmd) cancel() {
-	if c.Kill() == nil {
-		c.cancelled.Store(true)
-	}
 	time.AfterFunc(sweepBound, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if !c.running && !c.gone {
 			_ = unix.Kill(c.keeper, unix.SIGKILL)
+			_ = c.conn.SetReadDeadline(time.Now()) // what it was forking may hold the other end
 		}
 	})
+	_ = c.Kill()
 }
 
 // wake continues the keeper, which a command of the same user can stop, from the
@@ -151,7 +154,7 @@ func (c *Cmd) cancel() {
 func (c *Cmd) wake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
+	if c.gone || c.keeper == 0 {
 		return
 	}
 	_ = unix.Kill(c.keeper, unix.SIGCONT)
@@ -163,67 +166,80 @@ func (c *Cmd) wake() {
 
 const wakeEvery = 100 * time.Millisecond
 
-// startKeeper starts the keeper and sends it the Spec.
+// startKeeper starts the keeper, which waits for the Spec.
 func (c *Cmd) startKeeper(files stdio) error {
+	pid, conn, err := forkKeeper(files.descriptors())
+	if err != nil {
+		return err
+	}
+	_ = unix.SetNonblock(conn, true) // NewFile looks at it, for the deadlines; it cannot fail
+	c.keeper = pid
+	c.conn = os.NewFile(uintptr(conn), "keeper")
+	c.in = json.NewDecoder(c.conn)
+	return nil
+}
+
+func (c *Cmd) sendSpec() {
+	spec := wireSpec{Spec: c.Spec}
+	spec.Spec.Env = c.environ()
+	// A keeper that could not read it is noticed by awaitStart.
+	_ = writeSpec(c.conn, &spec)
+}
+
+// forkKeeper starts a keeper with these descriptors and returns our end of its
+// socket, which comes after 0, 1 and 2.
+func forkKeeper(files []uintptr) (pid, conn int, err error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("cannot open a socket for the keeper: %w", err)
+		return 0, -1, fmt.Errorf("cannot open a socket for the keeper: %w", err)
 	}
-	theirs := os.NewFile(uintptr(pair[1]), "keeper")
-	defer theirs.Close()
-	if err := unix.SetNonblock(pair[0], true); err != nil {
-		return fmt.Errorf("cannot set up the keeper's socket: %w", err)
-	}
-	c.conn = os.NewFile(uintptr(pair[0]), "keeper")
-	c.in = json.NewDecoder(c.conn)
-	c.keeper, err = syscall.ForkExec("/proc/self/exe", []string{keeperName}, &syscall.ProcAttr{
+	defer unix.Close(pair[1])
+	files = slices.Insert(slices.Clone(files), keeperFD, uintptr(pair[1]))
+	pid, err = syscall.ForkExec("/proc/self/exe", []string{keeperName}, &syscall.ProcAttr{
 		Env:   os.Environ(), // for the init functions of the program's packages
-		Files: append(files.descriptors(), uintptr(pair[1])),
+		Files: files,
 		// Out of the group that a terminal's Ctrl-C goes to.
 		Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	if err != nil {
-		c.conn.Close()
-		return fmt.Errorf("cannot start the keeper (this program again, through /proc/self/exe): %w", err)
+		_ = unix.Close(pair[0])
+		return 0, -1, fmt.Errorf("cannot start the keeper (this program again, through /proc/self/exe): %w", err)
 	}
-	spec := c.Spec
-	if spec.Env == nil {
-		spec.Env = os.Environ()
-	}
-	// A keeper that could not read it is noticed by awaitStart.
-	_ = writeSpec(c.conn, &spec)
-	return nil
+	return pid, pair[0], nil
 }
 
 func (c *Cmd) awaitStart() error {
-	var first struct {
-		started
-		ended
-	}
-	if err := c.in.Decode(&first); err != nil {
+	m, err := c.receive()
+	if err != nil {
 		return c.abandon(&StartError{CodeFailed, fmt.Errorf("cannot start the keeper: %w", c.keeperError(err)), ""})
 	}
-	if first.started.Pid == 0 {
-		c.failed = &first.ended
+	if m.Ended != nil {
+		c.failed = m.Ended
 		return c.abandon(c.failed.err())
 	}
-	c.pid = first.started.Pid
+	c.pid = m.Started
 	return nil
+}
+
+// receive returns what the keeper says next of the run; its log is nobody's.
+func (c *Cmd) receive() (m message, err error) {
+	for m == (message{}) && err == nil {
+		err = c.in.Decode(&m)
+		m.Record = nil
+	}
+	return m, err
 }
 
 // abandon cleans up after a command that never ran.
 func (c *Cmd) abandon(err error) error {
-	_, _ = reaper.Wait(c.keeper)
-	c.mu.Lock()
-	c.gone = true
-	c.mu.Unlock()
+	_ = c.reapKeeper()
 	c.release(time.Now().Add(outputBound))
 	return err
 }
 
 // keeperError says how the keeper ended, where it ended too early.
 func (c *Cmd) keeperError(err error) error {
-	if !errors.Is(err, io.EOF) {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, unix.ECONNRESET) && !errors.Is(err, os.ErrDeadlineExceeded) {
 		return err
 	}
 	return errors.New("it ended too early: somebody killed it, or there was no process or memory to be had")
@@ -240,33 +256,50 @@ const outputBound = time.Second
 // in Result.Survivors, and its output has been read and written: it waits for a
 // Write to Stdout or Stderr however long that takes. It is called once.
 //
-// The error is nil whatever the exit code. It is ctx's if that ended the run;
+// The error is nil whatever the exit code. It is ctx's if that ended the main process;
 // the Result, and the output up to then, are complete nevertheless. Where the
 // keeper was killed there is an error and no Result: its processes are init's.
+// A command of the same user can stop its keeper; without a Timeout Wait then
+// lasts until Stop, Kill or the end of ctx.
 func (c *Cmd) Wait() (*Result, error) {
 	if c.in == nil || c.pid == 0 {
 		return nil, errors.New("cannot wait for a command that was not started")
 	}
-	var e ended
-	err := c.in.Decode(&e)
-	c.off()
-	c.mu.Lock()
-	if _, werr := reaper.Wait(c.keeper); err == nil && werr != nil && !errors.Is(werr, unix.ECHILD) {
-		err = werr // ECHILD: the program ignores SIGCHLD or waits for everything
+	m, err := c.receive()
+	for err == nil && m.Ended == nil {
+		m, err = c.receive()
 	}
-	c.gone = true
-	if c.waker != nil {
-		c.waker.Stop()
+	cancelled := !c.off()
+	if werr := c.reapKeeper(); err == nil {
+		err = werr
 	}
-	c.mu.Unlock()
 	c.release(time.Now().Add(outputBound))
 	if err != nil {
 		return nil, fmt.Errorf("cannot learn how the command ended: %w", c.keeperError(err))
 	}
-	if c.cancelled.Load() && e.Result.Reason == Stopped {
-		return &e.Result, c.ctx.Err()
+	if cancelled && m.Ended.Result.Reason == Stopped {
+		return &m.Ended.Result, c.ctx.Err()
 	}
-	return &e.Result, e.err()
+	return &m.Ended.Result, m.Ended.err()
+}
+
+// reapKeeper waits for the keeper's end. Until that it can be signalled, and has
+// to be if somebody has stopped it; from the moment it is reaped it cannot.
+func (c *Cmd) reapKeeper() error {
+	err := reaper.Await(c.keeper)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.gone = true
+	if c.waker != nil {
+		c.waker.Stop()
+	}
+	if err == nil {
+		_, err = reaper.Wait(c.keeper)
+	}
+	if errors.Is(err, unix.ECHILD) {
+		return nil // the program ignores SIGCHLD or waits for everything
+	}
+	return err
 }
 
 // release ends what serves the run: the pipes and the connection.
@@ -283,20 +316,14 @@ func (c *Cmd) release(until time.Time) {
 // Stop sends the stop signal to the signal target; what is left when the grace
 // period has passed is killed. It returns at once.
 func (c *Cmd) Stop() error {
-	err := c.order(orderStop)
-	if err == nil {
-		c.wake()
-	}
-	return err
+	c.wake()
+	return c.order(orderStop)
 }
 
 // Kill kills the whole tree. It returns at once.
 func (c *Cmd) Kill() error {
-	err := c.order(orderKill)
-	if err == nil {
-		c.wake()
-	}
-	return err
+	c.wake()
+	return c.order(orderKill)
 }
 
 // Signal sends sig to the signal target.
@@ -311,11 +338,21 @@ func (c *Cmd) order(b byte) error {
 	if c.conn == nil {
 		return errors.New("cannot signal a command that was not started")
 	}
-	if _, err := c.conn.Write([]byte{b}); err != nil {
+	// A keeper that does not read has been stopped: what is asked of it beyond
+	// what the socket holds is refused.
+	_ = c.conn.SetWriteDeadline(time.Now().Add(orderBound))
+	_, err := c.conn.Write([]byte{b})
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("cannot reach the keeper: %w", err)
+	case err != nil:
 		return os.ErrProcessDone
 	}
 	return nil
 }
+
+// orderBound is how long a keeper may take to make room for an order.
+const orderBound = time.Second
 
 // copying reads one pipe into a writer.
 type copying struct {

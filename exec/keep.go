@@ -2,8 +2,8 @@ package exec
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -23,19 +23,30 @@ type Options struct {
 	// Started, if not nil, is called with the pid of the main process.
 	Started func(pid int)
 
-	control int // what a library's keeper is told, -1 for none
+	passAs map[int]int // descriptors that the command gets under another number: by that
 }
 
 // files returns the descriptors of the command by number; -1 is closed.
 func (o *Options) files() []uintptr {
 	files := []uintptr{0, 1, 2}
-	for _, fd := range o.PassFDs {
-		for len(files) <= fd {
+	pass := func(number, fd int) {
+		for len(files) <= number {
 			files = append(files, ^uintptr(0))
 		}
-		files[fd] = uintptr(fd)
+		files[number] = uintptr(fd)
+	}
+	for _, fd := range o.PassFDs {
+		pass(fd, fd)
+	}
+	for number, fd := range o.passAs {
+		pass(number, fd)
 	}
 	return files
+}
+
+// passed returns what of this process's own is for the command.
+func (o *Options) passed() []int {
+	return append(slices.Clone(o.PassFDs), slices.Collect(maps.Values(o.passAs))...)
 }
 
 // phase is how far a run has come.
@@ -51,10 +62,11 @@ const (
 // Everything happens on one goroutine, which waits for signals, and none of it
 // is shared.
 type keeper struct {
-	spec *Spec
-	opt  Options
-	log  *slog.Logger
-	reap *reaper.Reaper
+	spec    *Spec
+	opt     Options
+	control int // -1 for none
+	log     *slog.Logger
+	reap    *reaper.Reaper
 	// debug: arguments for a record that is dropped would be garbage, and
 	// orphans may come for years.
 	debug bool
@@ -69,15 +81,13 @@ type keeper struct {
 	why       Reason    // Completed until a stop has begun
 	deadline  time.Time // zero: none
 	graceEnd  time.Time
-	groupTold uint64         // when the group had the stop signal, as proc.Ticks; 0 is not yet
-	allTold   uint64         // when the leftovers had it
-	lookAgain time.Time      // whether they have; zero: not needed
-	told      map[int]uint64 // others that have had it, by pid: start time
-	lethal    bool           // SIGKILL has been sent
-	victims   *sweep         // nil until it has begun
-	reaped    int            // processes, for a sweep to see whether it gets on
-	oom       bool           // the kernel killed the main process for want of memory
-	ooms      int            // oom kills in the cgroup at the start
+	told      uint64    // when the group, or with TargetTree all, had the stop signal, as proc.Ticks; 0 is not yet
+	lookAgain time.Time // for those that were too young for it; zero is not needed
+	lethal    bool      // SIGKILL has been sent
+	victims   *sweep    // nil until it has begun
+	reaped    int       // processes, for a sweep to see whether it gets on
+	oom       bool      // the kernel killed the main process for want of memory
+	ooms      int       // oom kills in the cgroup at the start
 	res       Result
 }
 
@@ -90,14 +100,14 @@ type keeper struct {
 //
 // The error is a *StartError if the command never ran; the Result is complete
 // in either case.
-func Keep(spec *Spec, opt Options) (*Result, error) {
-	if opt.control == 0 {
-		opt.control = -1
-	}
+func Keep(spec *Spec, opt Options) (*Result, error) { return keep(spec, opt, -1) }
+
+// keep is Keep, told what to do through the descriptor control, if there is one.
+func keep(spec *Spec, opt Options, control int) (*Result, error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
-	k := &keeper{spec: spec, opt: opt, log: opt.Log, why: Completed}
+	k := &keeper{spec: spec, opt: opt, control: control, log: opt.Log, why: Completed}
 	k.debug = k.log.Enabled(context.Background(), slog.LevelDebug)
 	k.reap = reaper.New(k.orphanReaped)
 	k.res = Result{Name: spec.name(), Attempt: spec.Attempt, StartedAt: time.Now()}
@@ -111,9 +121,9 @@ func Keep(spec *Spec, opt Options) (*Result, error) {
 
 func (k *keeper) start() error {
 	settle()
-	k.becomeSubreaper()
-	k.closeInherited(append(k.opt.PassFDs, k.opt.KeepFDs...))
-	if k.opt.control < 0 { // what is above a library's keeper is no shell
+	becomeSubreaper(k.log)
+	closeInherited(k.log, append(k.opt.passed(), k.opt.KeepFDs...))
+	if k.control < 0 { // what is above a library's keeper is no shell
 		k.tty = openTerminal(0, 2, 1)
 	}
 	pid, err := k.reap.Start(k.fork, reaper.Child{Ending: k.mainEnding, Ended: k.mainEnded})
@@ -129,7 +139,7 @@ func (k *keeper) start() error {
 		k.deadline = time.Now().Add(k.spec.Timeout)
 	}
 	k.letGo()
-	rest()
+	rest(keeperMemory)
 	if os.Getpid() == 1 {
 		runAhead() // a storm would not let it get as far as the sweep for seconds
 	}
@@ -141,28 +151,17 @@ func (k *keeper) start() error {
 	return nil
 }
 
-// becomeSubreaper has the kernel give orphans of the tree to this process. PID 1
-// gets them anyway.
-func (k *keeper) becomeSubreaper() {
-	if os.Getpid() == 1 {
-		return
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		k.log.Warn("not a subreaper: a process that leaves its parent cannot be followed", "error", err)
-	}
-}
-
 // letGo drops what was the command's: a pipe is to break, and a directory to be
 // unmounted, when the command lets go of it.
 func (k *keeper) letGo() {
 	keep := slices.Clone(k.opt.KeepFDs)
-	if k.opt.control < 0 {
+	if k.control < 0 {
 		keep = append(keep, 2) // for what there may be to say
 	}
 	if k.tty != nil {
 		keep = append(keep, k.tty.fd)
 	}
-	for _, fd := range append([]int{0, 1, 2}, k.opt.PassFDs...) {
+	for _, fd := range append([]int{0, 1, 2}, k.opt.passed()...) {
 		if !slices.Contains(keep, fd) {
 			_ = unix.Close(fd)
 		}
@@ -183,7 +182,7 @@ func (k *keeper) watch() {
 		} else if passed(k.lookAgain, now) {
 			k.tellYoung()
 		}
-		signals, control := sigwait.Wait(k.next(), k.opt.control)
+		signals, control := sigwait.Wait(k.next(), k.control)
 		k.handle(signals)
 		if control {
 			k.obey()
@@ -229,7 +228,6 @@ func (k *keeper) drain() {
 
 func (k *keeper) orphanReaped(e reaper.Exit) {
 	k.count(e)
-	delete(k.told, e.Pid)
 	if k.debug {
 		k.log.Debug("orphan reaped", "pid", e.Pid)
 	}
@@ -267,8 +265,8 @@ func (k *keeper) mainEnding() {
 		_ = unix.Kill(-k.pid, unix.SIGSTOP) // the sweep is next: it counts, then kills
 		return
 	}
-	if k.groupTold == 0 {
-		k.groupTold = proc.Ticks()
+	if k.told == 0 {
+		k.told = proc.Ticks()
 		k.warn(unix.Kill(-k.pid, sig), sig)
 		k.warn(unix.Kill(-k.pid, unix.SIGCONT), unix.SIGCONT)
 	}
@@ -280,7 +278,7 @@ func (k *keeper) mainEnded(e reaper.Exit) {
 	k.count(e)
 	elapsed := time.Since(k.res.StartedAt).Round(time.Millisecond).String()
 	if e.Status.Signaled() {
-		k.log.Info("process ended", "pid", e.Pid, "signal", unix.SignalName(e.Status.Signal()), "elapsed", elapsed)
+		k.log.Info("process ended", "pid", e.Pid, "signal", sigwait.Name(e.Status.Signal()), "elapsed", elapsed)
 	} else {
 		k.log.Info("process ended", "pid", e.Pid, "exit_code", e.Status.ExitStatus(), "elapsed", elapsed)
 	}
@@ -318,26 +316,6 @@ func startCode(err error) int {
 // process may be another user's, and gone in a moment.
 func (k *keeper) warn(err error, sig unix.Signal) {
 	if err != nil && err != unix.ESRCH {
-		k.log.Warn("signal not sent", "command", k.res.Name, "signal", unix.SignalName(sig), "error", err)
-	}
-}
-
-// closeInherited closes every descriptor from 3 up that this process was
-// started with, but for keep. What the Go runtime and foster opened themselves
-// is close-on-exec, and an inherited one cannot be.
-func (k *keeper) closeInherited(keep []int) {
-	err := eachDescriptor(func(fd int) {
-		flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
-		if err == nil && fd > 2 && flags&unix.FD_CLOEXEC == 0 && !slices.Contains(keep, fd) {
-			_ = unix.Close(fd)
-		}
-	})
-	for _, fd := range keep {
-		if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC); err != nil {
-			k.log.Warn("descriptor not open", "fd", fd, "error", err)
-		}
-	}
-	if err != nil {
-		k.log.Warn("inherited descriptors not closed", "error", fmt.Errorf("cannot list them: %w", err))
+		k.log.Warn("signal not sent", "command", k.res.Name, "signal", sigwait.Name(sig), "error", err)
 	}
 }

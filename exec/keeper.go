@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -21,19 +22,26 @@ import (
 //	the length of the Spec, 4 bytes big endian, and the Spec as JSON
 //	then orders, a byte each: a signal to forward, orderStop, orderKill
 //
-// and writes started and ended as JSON. The end of the stream is the end of the
-// caller, so it is an order to kill as well.
+// and writes messages as JSON, a line each. The end of the stream is the end of
+// the caller, so it is an order to kill as well.
 const (
 	keeperName = "foster-keeper"
 	keeperFD   = 3
+	readyFD    = 4 // where the Spec has a ReadyFD: the descriptor that the command gets as that
 
-	orderStop = 0x80
-	orderKill = 0x81
+	orderStop     = 0x80
+	orderKill     = 0x81
+	orderDeadline = 0x82 // stop, because the deadline has passed
 )
 
-// started and ended are what a keeper reports.
-type started struct{ Pid int }
+// A message is what a keeper has to say, one of these.
+type message struct {
+	Started int     `json:",omitempty"` // the pid of the main process
+	Ended   *ended  `json:",omitempty"`
+	Record  *record `json:",omitempty"`
+}
 
+// ended is the end of a run.
 type ended struct {
 	Result Result
 	// Failure, Code and Hint are a StartError's, where there is one.
@@ -59,20 +67,26 @@ func keeperMain() int {
 		return CodeFailed // no caller, nobody to tell
 	}
 	out := json.NewEncoder(fdio.Writer{FD: keeperFD, Wait: time.Minute})
-	res, err := Keep(spec, Options{
-		Log:     slog.New(slog.DiscardHandler),
+	opt := Options{
+		Log:     slog.New(&recorder{out: out}),
 		KeepFDs: []int{keeperFD},
-		Started: func(pid int) { _ = out.Encode(started{pid}) },
-		control: keeperFD,
-	})
-	if err := out.Encode(newEnded(res, err)); err != nil {
+		Started: func(pid int) { _ = out.Encode(message{Started: pid}) },
+	}
+	if spec.ReadyFD > 0 {
+		opt.passAs = map[int]int{spec.ReadyFD: readyFD}
+	}
+	if spec.Mark > 0 {
+		_ = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: spec.Mark, Max: spec.Mark})
+	}
+	res, err := keep(&spec.Spec, opt, keeperFD)
+	if err := out.Encode(message{Ended: newEnded(res, err)}); err != nil {
 		return CodeFailed
 	}
 	return 0
 }
 
-func newEnded(res *Result, err error) ended {
-	e := ended{Result: *res}
+func newEnded(res *Result, err error) *ended {
+	e := &ended{Result: *res}
 	var failed *StartError
 	if errors.As(err, &failed) {
 		e.Failure, e.Hint, e.Code = failed.Error(), failed.Hint, failed.ExitCode
@@ -112,9 +126,11 @@ type wireSpec struct {
 	Spec
 	Args, Env [][]byte
 	Dir       []byte
+	ReadyFD   int    // of the command; 0 is none
+	Mark      uint64 // see Mark; 0 is none
 }
 
-func readSpec(r io.Reader) (*Spec, error) {
+func readSpec(r io.Reader) (*wireSpec, error) {
 	var size [4]byte
 	if _, err := io.ReadFull(r, size[:]); err != nil {
 		return nil, err
@@ -126,16 +142,40 @@ func readSpec(r io.Reader) (*Spec, error) {
 	var w wireSpec
 	err := json.Unmarshal(text, &w)
 	w.Spec.Args, w.Spec.Env, w.Spec.Dir = texts(w.Args), texts(w.Env), string(w.Dir)
-	return &w.Spec, err
+	return &w, err
 }
 
-func writeSpec(w io.Writer, spec *Spec) error {
-	text, err := json.Marshal(wireSpec{Spec: *spec, Args: raw(spec.Args), Env: raw(spec.Env), Dir: []byte(spec.Dir)})
+func writeSpec(w io.Writer, spec *wireSpec) error {
+	spec.Args, spec.Env, spec.Dir = raw(spec.Spec.Args), raw(spec.Spec.Env), []byte(spec.Spec.Dir)
+	text, err := json.Marshal(spec)
 	if err != nil {
 		return err
 	}
 	_, err = w.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...))
 	return err
+}
+
+// A record is what a keeper would have logged.
+type record struct {
+	Level   slog.Level
+	Message string
+	Attrs   []string // name, value, name, value
+}
+
+// recorder sends the log to the caller: a keeper has nobody else to tell.
+type recorder struct{ out *json.Encoder }
+
+func (r *recorder) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+func (r *recorder) WithAttrs([]slog.Attr) slog.Handler               { return r }
+func (r *recorder) WithGroup(string) slog.Handler                    { return r }
+
+func (r *recorder) Handle(_ context.Context, rec slog.Record) error {
+	m := record{Level: rec.Level, Message: rec.Message}
+	rec.Attrs(func(a slog.Attr) bool {
+		m.Attrs = append(m.Attrs, a.Key, a.Value.String())
+		return true
+	})
+	return r.out.Encode(message{Record: &m})
 }
 
 func raw(list []string) [][]byte {
@@ -157,12 +197,12 @@ func texts(list [][]byte) []string {
 // obey carries out what has come through the control socket.
 func (k *keeper) obey() {
 	buf := make([]byte, 64)
-	n, err := unix.Read(k.opt.control, buf)
+	n, err := unix.Read(k.control, buf)
 	switch {
 	case err == unix.EINTR || err == unix.EAGAIN:
 		return
 	case err != nil || n <= 0:
-		k.opt.control = -1
+		k.control = -1
 		k.kill(Stopped)
 		return
 	}
@@ -172,6 +212,8 @@ func (k *keeper) obey() {
 			k.kill(Stopped)
 		case order == orderStop:
 			k.stop(Stopped)
+		case order == orderDeadline:
+			k.stop(DeadlineExceeded)
 		case order > 0 && order <= 64:
 			k.signal(unix.Signal(order))
 		}

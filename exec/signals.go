@@ -16,7 +16,7 @@ var notCaught = sigwait.Of(
 	unix.SIGKILL, unix.SIGSTOP, // the kernel's
 	unix.SIGURG,  // the Go runtime preempts with it
 	unix.SIGPIPE, // a write to a pipe that nobody reads is an error, not an end
-	32, 33,       // glibc's, between the threads of one process
+	unix.SIGXFSZ, // nor is one to a file that may not grow
 )
 
 // background is what the kernel sends a process that is not in the foreground
@@ -41,7 +41,7 @@ var (
 // takes effect at once only in the main one. Elsewhere the lock would cost a
 // thread.
 func CatchSignals() error {
-	if err := errors.Join(sigwait.Catch(caught, sigwait.Of(unix.SIGPIPE)), sigwait.Reset(background)); err != nil {
+	if err := errors.Join(sigwait.Catch(caught, sigwait.Of(unix.SIGPIPE, unix.SIGXFSZ)), sigwait.Reset(background)); err != nil {
 		return err
 	}
 	blocked, err := sigwait.EmptyMask()
@@ -56,10 +56,10 @@ func CatchSignals() error {
 
 func (k *keeper) handle(signals sigwait.Set) {
 	for sig := range (signals & forwarded).All {
-		k.log.Debug("signal forwarded", "signal", unix.SignalName(sig))
-		if sig == unix.SIGCONT && k.opt.control >= 0 {
+		if sig == unix.SIGCONT && k.control >= 0 {
 			continue // the caller's, to wake this process: see Cmd.wake
 		}
+		k.log.Debug("signal forwarded", "signal", sigwait.Name(sig))
 		if sig == unix.SIGCONT && !k.ended {
 			k.continueGroup() // a terminal's stop was for all of the group
 			continue
@@ -80,7 +80,7 @@ func (k *keeper) stop(why Reason) {
 	k.beginGrace()
 	k.why = why
 	sig := k.spec.stopSignal()
-	k.log.Info("stopping", "command", k.res.Name, "reason", string(why), "signal", unix.SignalName(sig), "grace_period", k.spec.GracePeriod)
+	k.log.Info("stopping", "command", k.res.Name, "reason", string(why), "signal", sigwait.Name(sig), "grace_period", k.spec.GracePeriod.String())
 	if sig == unix.SIGKILL {
 		return // the grace period is over, the sweep is next
 	}
@@ -88,14 +88,10 @@ func (k *keeper) stop(why Reason) {
 		k.tellLeftovers() // the signal target was the main process's, or went with it
 		return
 	}
-	if k.spec.SignalTarget == TargetTree {
-		k.told = make(map[int]uint64)
-	}
 	if k.spec.SignalTarget != TargetProcess {
-		k.groupTold = proc.Ticks()
+		k.told = proc.Ticks()
 	}
-	k.signal(sig)
-	k.signal(unix.SIGCONT) // a stopped process could not act on it
+	k.signal(sig, unix.SIGCONT) // a stopped process could not act on it
 }
 
 func (k *keeper) beginGrace() {
@@ -116,31 +112,26 @@ func (k *keeper) kill(why Reason) {
 	}
 }
 
-// signal sends sig to the signal target, and remembers in told whom a walk has
-// reached.
-func (k *keeper) signal(sig unix.Signal) {
-	if k.spec.SignalTarget == TargetProcess {
-		if !k.ended {
-			k.warn(k.reap.Signal(k.pid, sig), sig)
+// signal sends the signals to the signal target.
+func (k *keeper) signal(sigs ...unix.Signal) {
+	for _, sig := range sigs {
+		if k.ended {
+			break
 		}
-		return
+		if k.spec.SignalTarget != TargetProcess {
+			k.warn(k.reap.Signal(-k.pid, sig), sig)
+		}
+		if pgid, _ := unix.Getpgid(k.pid); pgid != k.pid || k.spec.SignalTarget == TargetProcess {
+			k.warn(k.reap.Signal(k.pid, sig), sig) // it may have left its own group
+		}
 	}
-	if !k.ended {
-		k.warn(k.reap.Signal(-k.pid, sig), sig)
-	}
-	// The group has no leader to hold its number any more: its members, and
-	// those outside it, are reached one by one.
-	if k.ended || k.spec.SignalTarget == TargetTree {
-		k.walk(func(m member) {
-			inGroup := m.Group == k.pid
-			if inGroup && !k.ended || !inGroup && k.spec.SignalTarget != TargetTree {
-				return
-			}
-			k.warn(m.signal(sig), sig)
-			if k.told != nil && sig == k.spec.stopSignal() {
-				k.told[m.Pid] = m.StartTime
-			}
-		})
+	switch {
+	case k.spec.SignalTarget == TargetTree:
+		k.tell(func(m member) bool { return k.ended || m.Group != k.pid }, sigs...)
+	case k.spec.SignalTarget == TargetGroup && k.ended:
+		// It has no leader to hold its number any more: who is in it is reached
+		// one by one.
+		k.tell(func(m member) bool { return m.Group == k.pid }, sigs...)
 	}
 }
 
@@ -154,8 +145,8 @@ func (k *keeper) tellLeftovers() {
 	if sig == unix.SIGKILL {
 		return // at once: the sweep is next
 	}
-	k.allTold = proc.Ticks()
-	k.tell(sig, func(m member) bool { return !k.hasBeenTold(m) })
+	k.log.Info("leftovers stopping", "command", k.res.Name, "signal", sigwait.Name(sig), "grace_period", time.Until(k.graceEnd).Round(time.Millisecond).String())
+	k.tell(func(m member) bool { return !k.hasBeenTold(m) }, sig, unix.SIGCONT)
 	k.lookAgain = time.Now().Add(youth)
 }
 
@@ -163,26 +154,27 @@ func (k *keeper) tellLeftovers() {
 // forks has the shell's handlers until it executes its program, and forgets what
 // came before.
 func (k *keeper) tellYoung() {
+	told := proc.Ticks() - uint64((time.Since(k.lookAgain)+youth)/proc.Tick)
 	k.lookAgain = time.Time{}
-	k.tell(k.spec.stopSignal(), func(m member) bool { return tooYoung(m, k.allTold) })
+	k.tell(func(m member) bool { return tooYoung(m, told) }, k.spec.stopSignal(), unix.SIGCONT)
 }
 
-func (k *keeper) tell(sig unix.Signal, who func(member) bool) {
+func (k *keeper) tell(who func(member) bool, sigs ...unix.Signal) {
 	k.walk(func(m member) {
-		if who(m) {
+		if !who(m) {
+			return
+		}
+		for _, sig := range sigs {
 			k.warn(m.signal(sig), sig)
-			k.warn(m.signal(unix.SIGCONT), unix.SIGCONT)
 		}
 	})
 }
 
 // hasBeenTold reports whether the process has had the stop signal, or works for
-// one that has.
+// one that has. Of one that nothing is known of it says no: better twice.
 func (k *keeper) hasBeenTold(m member) bool {
-	if m.Group == k.pid && k.groupTold != 0 {
-		return !tooYoung(m, k.groupTold)
-	}
-	return k.told != nil && k.told[m.Pid] == m.StartTime
+	target := m.Group == k.pid || k.spec.SignalTarget == TargetTree && k.why != Completed // by a stop
+	return k.told != 0 && target && m.StartTime != 0 && !tooYoung(m, k.told)
 }
 
 // youth is how long a process may take from its fork to its program.

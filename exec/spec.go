@@ -2,6 +2,8 @@ package exec
 
 import (
 	"fmt"
+	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +20,11 @@ type Spec struct {
 	Umask   *int
 	// Credential is who the command runs as; it takes CAP_SETUID and CAP_SETGID.
 	Credential *Credential
+	// Limits, OOMScoreAdj (proc(5)) and Nice are set just before the command is
+	// started; what may not be set is an error then.
+	Limits      []Limit
+	OOMScoreAdj *int
+	Nice        *int
 
 	Timeout      time.Duration // run time after which the command is stopped; 0 is none
 	GracePeriod  time.Duration // from the stop signal to SIGKILL; 0 is SIGKILL at once
@@ -33,6 +40,12 @@ const DefaultGracePeriod = 10 * time.Second
 type Credential struct {
 	UID, GID uint32
 	Groups   []uint32 // supplementary
+}
+
+// Limit is a resource limit, getrlimit(2).
+type Limit struct {
+	Resource   int // such as unix.RLIMIT_NOFILE
+	Soft, Hard uint64
 }
 
 // SignalTarget says which processes get the stop signal and what is forwarded.
@@ -61,8 +74,15 @@ var (
 	leftoversNames = []string{"kill", "wait", "leave"}
 )
 
-func (t SignalTarget) String() string { return targetNames[t] }
-func (l Leftovers) String() string    { return leftoversNames[l] }
+func (t SignalTarget) String() string { return nameOf(targetNames, int(t)) }
+func (l Leftovers) String() string    { return nameOf(leftoversNames, int(l)) }
+
+func nameOf(names []string, i int) string {
+	if i < 0 || i >= len(names) {
+		return strconv.Itoa(i)
+	}
+	return names[i]
+}
 
 // MarshalText implements encoding.TextMarshaler.
 func (t SignalTarget) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
@@ -91,6 +111,14 @@ func index(names []string, name string) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("%q is none of %s, %s, %s", name, names[0], names[1], names[2])
+}
+
+// environ is the environment that the command starts with.
+func (s *Spec) environ() []string {
+	if s.Env == nil {
+		return syscall.Environ()
+	}
+	return s.Env
 }
 
 func (s *Spec) name() string {

@@ -35,7 +35,8 @@ func (c *Cmd) openFiles() (s stdio, err error) {
 		s.fd[2] = s.fd[1]
 		return s, nil
 	}
-	return s, c.openOutput(&s, 2, c.Stderr)
+	err = c.openOutput(&s, 2, c.Stderr)
+	return s, err
 }
 
 // sameWriter compares two writers; some types cannot be compared.

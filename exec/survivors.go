@@ -3,6 +3,7 @@ package exec
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +21,22 @@ func (s *sweep) survivors() (list []Survivor) {
 		list = append(list, v)
 		return true
 	})
+	s.k.drain() // some may have ended since
+	list = slices.DeleteFunc(list, func(v Survivor) bool { return unix.Kill(v.Pid, 0) == unix.ESRCH })
+	for _, v := range list {
+		s.uncount(v.Pid)
+	}
 	return list
+}
+
+// uncount takes back that a process was killed.
+func (s *sweep) uncount(pid int) {
+	if v := s.victim[pid]; v.counted {
+		s.k.res.Killed--
+		if v.escaped {
+			s.k.res.Escaped--
+		}
+	}
 }
 
 func (s *sweep) reason(m member) string {

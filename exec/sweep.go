@@ -52,7 +52,6 @@ type victim struct {
 	start   uint64 // with the pid, which process it is; 0 if it was not asked
 	direct  bool   // the pid is its own until it is reaped
 	escaped bool   // it had left the main process's group
-	killed  bool
 	// counted: it was seen alive, so what its status will say does not matter;
 	// a parent that ignores SIGCHLD may keep it from being reaped here.
 	counted bool
@@ -62,6 +61,7 @@ func (k *keeper) sweep() {
 	k.phase = killing
 	k.openTree()
 	runAhead()
+	k.log.Info("killing", "command", k.res.Name)
 	now := time.Now()
 	s := &sweep{
 		k: k, bound: now.Add(sweepBound), limit: now.Add(sweepLimit),
@@ -124,7 +124,7 @@ func (s *sweep) rush() (empty bool) {
 				return
 			}
 			group, err := unix.Getpgid(pid)
-			s.add(pid, victim{direct: true, escaped: err == nil && group != s.k.pid, killed: true})
+			s.add(pid, victim{direct: true, escaped: err == nil && group != s.k.pid})
 		})
 		if s.reapFor(sweepPause) {
 			return true
@@ -221,7 +221,6 @@ func (s *sweep) kill() {
 		if !known {
 			v = s.seen(m)
 		}
-		v.killed = true
 		s.add(m.Pid, v)
 	})
 }

@@ -34,15 +34,19 @@ func settle() {
 	close(leave)
 }
 
-// memoryLimit is where the garbage collector would set in, in bytes.
-const memoryLimit = 64 << 20
+// Where the garbage collector would set in, in bytes: a keeper never gets there,
+// an init of many commands does when they restart for days.
+const (
+	keeperMemory = 64 << 20
+	initMemory   = 12 << 20
+)
 
 // rest puts the garbage collector to rest, whose periodic runs would wake an
 // idle container every two minutes and want threads. Waiting, reaping and
 // sweeping allocate nothing that grows with time.
-func rest() {
+func rest(limit int64) {
 	debug.SetGCPercent(-1)
-	debug.SetMemoryLimit(memoryLimit)
+	debug.SetMemoryLimit(limit)
 }
 
 // runAhead has this process run before what it has to stop, where that is
@@ -50,6 +54,10 @@ func rest() {
 // time, and needs minutes for what is done in a second. It sleeps nearly always.
 // The priority is each thread's own; what they fork does not inherit it.
 func runAhead() {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_RTTIME, &limit) != nil || limit.Cur != unix.RLIM_INFINITY {
+		return // the kernel kills who runs ahead for too long
+	}
 	attr := unix.SchedAttr{
 		Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: 1, Flags: unix.SCHED_FLAG_RESET_ON_FORK,
 	}

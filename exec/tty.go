@@ -79,7 +79,7 @@ func (t *terminal) close(pgid int, killed bool) {
 		return // a shell above has moved on
 	}
 	if killed {
-		_ = unix.IoctlSetTermios(t.fd, unix.TCSETSW, t.state)
+		_ = unix.IoctlSetTermios(t.fd, unix.TCSETS, t.state)
 	}
 }
 

@@ -5,11 +5,11 @@ package supervisor
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/caarlos0/env/v11"
 	"golang.org/x/sys/unix"
@@ -21,10 +21,12 @@ import (
 // to see one.
 const Prefix = "FOSTER_"
 
-// Config is what can be set for one command. The tags are the one place where a
-// setting is described: options, variables, --help and the README's table come
-// from them. An option is the variable's name in lower case, or opt.
-type Config struct {
+// Shared is what can be set for each command; without a command's name in the
+// variable it is the default for all. The tags of this and the next structs are
+// the one place where a setting is described: options, variables, --help and the
+// README's tables come from them. An option is the variable's name in lower
+// case, or opt; "-" is none.
+type Shared struct {
 	Timeout          Duration          `env:"TIMEOUT" envDefault:"0s" short:"t" arg:"DURATION" help:"stop after this run time; 0 is never"`
 	GracePeriod      Duration          `env:"GRACE_PERIOD" envDefault:"10s" short:"g" arg:"DURATION" help:"from stop signal to SIGKILL; 0 is at once"`
 	StopSignal       Signal            `env:"STOP_SIGNAL" envDefault:"TERM" arg:"SIGNAL" help:"what a stop sends first"`
@@ -34,45 +36,72 @@ type Config struct {
 	User             string            `env:"USER" arg:"USER" help:"name, uid, name:group or uid:gid"`
 	WorkingDir       string            `env:"WORKING_DIR" arg:"DIR" help:"directory to run in"`
 	Umask            Umask             `env:"UMASK" arg:"MASK" help:"file mode mask of the command, octal"`
-	PassFDs          FDs               `env:"PASS_FDS" arg:"FDS" help:"to pass on, such as 3,4"`
-	Report           Report            `env:"REPORT" arg:"FILE" help:"or fd:N, gets one JSON line"`
-	TerminationPath  string            `env:"TERMINATION_MESSAGE_PATH" opt:"termination-message" arg:"FILE" help:"gets why the container ended"`
-	LogLevel         LogLevel          `env:"LOG_LEVEL" envDefault:"warn" arg:"LEVEL" help:"debug, info, warn or error"`
-	LogFormat        LogFormat         `env:"LOG_FORMAT" envDefault:"auto" arg:"FORMAT" help:"text, json or auto"`
 }
 
-// defaults is what the tags say where nothing is set. PID 1 starts before
-// everything else, so what it knows already is not parsed.
-var defaults = Config{
-	GracePeriod: Duration(exec.DefaultGracePeriod), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0},
-	LogLevel: LogLevel(slog.LevelWarn), LogFormat: "auto",
+// Config is what can be set for foster itself, and for all commands.
+type Config struct {
+	Shared
+	PassFDs         FDs       `env:"PASS_FDS" arg:"FDS" help:"to pass on, such as 3,4"`
+	Report          Report    `env:"REPORT" arg:"FILE" help:"or fd:N, gets one JSON line"`
+	TerminationPath string    `env:"TERMINATION_MESSAGE_PATH" opt:"termination-message" arg:"FILE" help:"gets why the container ended"`
+	LogLevel        LogLevel  `env:"LOG_LEVEL" envDefault:"warn" arg:"LEVEL" help:"debug, info, warn or error"`
+	LogFormat       LogFormat `env:"LOG_FORMAT" envDefault:"auto" arg:"FORMAT" help:"text, json or auto"`
+	Commands        Names     `env:"COMMANDS" opt:"-" help:"the commands, in start order"`
+	ShutdownTimeout Duration  `env:"SHUTDOWN_TIMEOUT" envDefault:"25s" opt:"-" help:"after it all is killed"`
 }
 
-// A Setting is one field of Config as a user sees it.
+// sharedDefaults and defaults are what the tags say where nothing is set. PID 1
+// starts before everything else, so what it knows already is not parsed.
+var (
+	sharedDefaults = Shared{
+		GracePeriod: Duration(exec.DefaultGracePeriod), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0},
+	}
+	defaults = Config{
+		Shared: sharedDefaults, LogLevel: LogLevel(slog.LevelWarn), LogFormat: "auto", ShutdownTimeout: Duration(25 * time.Second),
+	}
+)
+
+// A Setting is one field of a configuration as a user sees it.
 type Setting struct {
+	Key      string // the variable without prefix and command
 	Variable string // with the prefix
-	Option   string // without dashes
+	Option   string // without dashes, or none
 	Short    string // one letter, or none
 	Arg      string // what stands for the value in --help
 	Default  string
 	Help     string
-	field    int
+	field    []int
 }
 
-// Settings returns the settings in the order of the struct.
-func Settings() []Setting {
-	t := reflect.TypeFor[Config]()
-	list := make([]Setting, t.NumField())
-	for i := range list {
-		tag := t.Field(i).Tag
+// unset reports whether text says that a setting without a default is to be as
+// if it were not set: an image's ENV cannot be removed, only changed.
+func (s Setting) unset(text string) bool {
+	return s.Default == "" && (text == "none" || text == "unchanged")
+}
+
+// Settings returns the settings of Config in the order of the struct.
+func Settings() []Setting { return settings(reflect.TypeFor[Config]()) }
+
+// CommandSettings returns those of one command, which stand behind its name.
+func CommandSettings() []Setting { return settings(reflect.TypeFor[Command]()) }
+
+func settings(t reflect.Type) (list []Setting) {
+	for _, f := range reflect.VisibleFields(t) {
+		tag := f.Tag
+		if tag.Get("env") == "" {
+			continue
+		}
 		s := Setting{
-			Variable: Prefix + tag.Get("env"), Option: tag.Get("opt"), Short: tag.Get("short"),
-			Arg: tag.Get("arg"), Default: tag.Get("envDefault"), Help: tag.Get("help"), field: i,
+			Key: tag.Get("env"), Variable: Prefix + tag.Get("env"), Option: tag.Get("opt"), Short: tag.Get("short"),
+			Arg: tag.Get("arg"), Default: tag.Get("envDefault"), Help: tag.Get("help"), field: f.Index,
 		}
-		if s.Option == "" {
-			s.Option = strings.ToLower(strings.ReplaceAll(tag.Get("env"), "_", "-"))
+		switch s.Option {
+		case "":
+			s.Option = strings.ToLower(strings.ReplaceAll(s.Key, "_", "-"))
+		case "-":
+			s.Option = ""
 		}
-		list[i] = s
+		list = append(list, s)
 	}
 	return list
 }
@@ -83,21 +112,18 @@ type value struct {
 	source string // the variable, or the option that beats it
 }
 
-// parse turns values by variable into a Config. Everything wrong with them is
-// added to the problems.
-func parse(values map[string]value, problems *Problems) Config {
-	if len(values) == 0 {
-		return defaults // a test holds that env finds the same
-	}
+// parse turns values by variable into a Config or a Command. Everything wrong
+// with them is added to the problems.
+func parse[T any](values map[string]value, prefix string, problems *Problems) T {
 	environment := make(map[string]string, len(values))
 	for name, v := range values {
 		environment[name] = v.text
 	}
-	c, err := env.ParseAsWithOptions[Config](env.Options{Environment: environment, Prefix: Prefix})
+	c, err := env.ParseAsWithOptions[T](env.Options{Environment: environment, Prefix: prefix})
 	var all env.AggregateError
 	if errors.As(err, &all) {
 		for _, err := range all.Errors {
-			problems.add(explain(err, values))
+			problems.add(explain[T](err, values, prefix))
 		}
 	} else if err != nil {
 		problems.add(Problem{Text: err.Error()})
@@ -106,44 +132,24 @@ func parse(values map[string]value, problems *Problems) Config {
 }
 
 // explain names the variable or option that a field's error came from.
-func explain(err error, values map[string]value) Problem {
+func explain[T any](err error, values map[string]value, prefix string) Problem {
 	var p env.ParseError
 	if !errors.As(err, &p) {
 		return Problem{Text: err.Error()}
 	}
-	field, _ := reflect.TypeFor[Config]().FieldByName(p.Name)
-	return Problem{Source: values[Prefix+field.Tag.Get("env")].source, Text: p.Err.Error()}
+	field, _ := reflect.TypeFor[T]().FieldByName(p.Name)
+	return Problem{Source: values[prefix+field.Tag.Get("env")].source, Text: p.Err.Error()}
 }
 
-// fromEnvironment collects foster's variables.
-func fromEnvironment(environ []string, problems *Problems) map[string]value {
-	values := make(map[string]value)
-	var known []string
+// ours returns foster's variables, but for those that Kubernetes makes.
+func ours(environ []string) map[string]string {
+	found := make(map[string]string)
 	for _, entry := range environ {
-		name, text, _ := strings.Cut(entry, "=")
-		if !strings.HasPrefix(name, Prefix) || injected(name) {
-			continue
-		}
-		if known == nil {
-			known = variables()
-		}
-		switch {
-		case !slices.Contains(known, name):
-			problems.add(Problem{Source: name, Text: "unknown variable", Hint: didYouMean(name, known)})
-		case text == "":
-			problems.add(Problem{Source: name, Text: "empty value", Hint: "give it a value or remove the variable"})
-		default:
-			values[name] = value{text, name}
+		if name, text, _ := strings.Cut(entry, "="); strings.HasPrefix(name, Prefix) && !injected(name) {
+			found[name] = text
 		}
 	}
-	return values
-}
-
-func variables() (names []string) {
-	for _, s := range Settings() {
-		names = append(names, s.Variable)
-	}
-	return names
+	return found
 }
 
 // injected reports whether Kubernetes makes the variable for a Service that is
@@ -157,9 +163,4 @@ func injected(name string) bool {
 // without returns the environment less foster's variables.
 func without(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, Prefix) })
-}
-
-// text returns the value of a setting as a variable would say it.
-func (c *Config) text(s Setting) string {
-	return fmt.Sprint(reflect.ValueOf(*c).Field(s.field).Interface())
 }

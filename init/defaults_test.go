@@ -15,4 +15,11 @@ func TestDefaultsAreWhatTheTagsSay(t *testing.T) {
 	if !reflect.DeepEqual(defaults, want) {
 		t.Errorf("defaults are %+v, the tags say %+v", defaults, want)
 	}
+	command, err := env.ParseAsWithOptions[Command](env.Options{Environment: map[string]string{}, Prefix: Prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(commandDefaults, command) {
+		t.Errorf("defaults are %+v, the tags say %+v", commandDefaults, command)
+	}
 }

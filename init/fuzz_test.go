@@ -28,15 +28,15 @@ func FuzzWhatLoadAcceptsItAcceptsAgainAndMeansTheSame(f *testing.F) {
 			return
 		}
 		first := plan.Describe()
-		again, err := Load(append([]string{"--check", "--"}, plan.Spec.Args...), effective(first))
+		again, err := Load(append([]string{"--check", "--"}, plan.line.Spec.Args...), effective(first))
 		if err != nil {
 			t.Fatalf("%q, %q: accepted, but not what it says of itself: %v\n%s", args, environ, err, first)
 		}
 		if second := again.Describe(); !slices.Equal(effective(first), effective(second)) {
 			t.Errorf("first:\n%s\nthen:\n%s", first, second)
 		}
-		if slices.ContainsFunc(plan.Spec.Env, func(e string) bool { return strings.HasPrefix(e, Prefix) }) {
-			t.Errorf("the command sees %q", plan.Spec.Env)
+		if slices.ContainsFunc(plan.line.Spec.Env, func(e string) bool { return strings.HasPrefix(e, Prefix) }) {
+			t.Errorf("the command sees %q", plan.line.Spec.Env)
 		}
 	})
 }

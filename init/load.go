@@ -6,43 +6,93 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/fosterinit/foster/exec"
 )
 
 // A Plan is a valid configuration, ready to be run.
 type Plan struct {
-	Config  Config
-	Check   bool // print it, run nothing
-	Spec    exec.Spec
-	sources map[string]value
+	Config   Config
+	Check    bool // print it, run nothing
+	commands []*command
+	line     *command         // the one of the command line, nil if there is none
+	sources  map[string]value // what was set for foster itself and for all, by variable
 }
 
 // Load reads the command line, without the program's name, and the environment.
 // The error is ErrHelp, ErrVersion, or Problems with everything that is wrong.
 func Load(args, environ []string) (*Plan, error) {
 	var problems Problems
-	values := fromEnvironment(environ, &problems)
-	plan := &Plan{sources: values}
-	rest, err := plan.options(args, values, &problems)
+	plan := &Plan{Config: defaults, sources: make(map[string]value)}
+	given := ours(environ)
+	if len(given) > 0 {
+		for _, s := range Settings() {
+			take(given, s.Variable, s, plan.sources, &problems)
+		}
+	}
+	rest, err := plan.options(args, plan.sources, &problems)
 	if err != nil {
 		return nil, err
 	}
-	plan.Config = parse(values, &problems)
-	plan.Spec = exec.Spec{
-		Args: rest, Env: without(environ), Dir: plan.Config.WorkingDir, Umask: plan.Config.Umask.Bits,
-		Timeout: time.Duration(plan.Config.Timeout), GracePeriod: time.Duration(plan.Config.GracePeriod),
-		StopSignal: unix.Signal(plan.Config.StopSignal), SignalTarget: plan.Config.SignalTarget,
-		Leftovers: plan.Config.Leftovers, Attempt: 1,
+	if len(plan.sources) > 0 { // a test holds that env finds the same where nothing is set
+		plan.Config = parse[Config](plan.sources, Prefix, &problems)
+	}
+	plan.collect(rest, given, &problems)
+	for _, c := range plan.commands {
+		c.resolve(environ, &problems)
+	}
+	if plan.line != nil {
+		plan.line.Spec.Args = rest
+	}
+	if plan.alone() && !plan.line.hasOwn() {
+		plan.line.Spec.Name = "" // it is called what it runs
 	}
 	plan.validate(&problems)
+	for _, c := range plan.commands {
+		if len(plan.commands) > 1 || c != plan.line || c.supervised() {
+			problems.add(Problem{Source: Prefix + "COMMANDS", Text: "several commands, and what needs a supervisor, are not run yet", Hint: "give one command after --"})
+		}
+	}
 	return plan, problems.err()
 }
+
+// collect finds the commands and hands each its variables. What is left then is
+// nobody's.
+func (plan *Plan) collect(line []string, given map[string]string, problems *Problems) {
+	for _, name := range plan.Config.Commands {
+		plan.commands = append(plan.commands, &command{Name: name})
+	}
+	if len(line) > 0 || len(plan.commands) == 0 { // none at all is a problem already
+		plan.line = &command{Name: mainName, onLine: true}
+		plan.commands = append(plan.commands, plan.line)
+	}
+	if plan.alone() && len(given) == 0 && len(plan.sources) == 0 {
+		return
+	}
+	plan.nameProblems(problems)
+	known := variables(Settings(), Prefix)
+	for _, c := range plan.commands {
+		c.collect(given, plan.sources, problems)
+		known = append(known, variables(CommandSettings(), prefixOf(c.Name))...)
+	}
+	for name := range given {
+		problems.add(Problem{Source: name, Text: "unknown variable", Hint: didYouMean(name, known)})
+	}
+}
+
+func variables(list []Setting, prefix string) (names []string) {
+	for _, s := range list {
+		names = append(names, prefix+s.Key)
+	}
+	return names
+}
+
+// alone reports whether there is one command, that of the command line.
+func (plan *Plan) alone() bool { return len(plan.commands) == 1 && plan.line != nil }
 
 // options puts what the command line says over the variables, and returns what
 // follows the options: the command.
@@ -57,8 +107,8 @@ func (plan *Plan) options(args []string, values map[string]value, problems *Prob
 	var names []string
 	for _, s := range Settings() {
 		for _, name := range []string{s.Option, s.Short} {
-			if name != "" {
-				set.Var(option{name, s.Variable, values, problems}, name, "")
+			if name != "" { // not every variable has an option
+				set.Var(option{name, s, values, problems}, name, "")
 				names = append(names, dashed(name))
 			}
 		}
@@ -68,7 +118,7 @@ func (plan *Plan) options(args []string, values map[string]value, problems *Prob
 	set.BoolVar(&help, "h", false, "")
 	set.BoolVar(&version, "version", false, "")
 	if err := set.Parse(args); err != nil {
-		problems.add(badOption(err, append(names, "--check", "--help", "--version")))
+		problems.add(badOption(err, args, append(names, "--check", "--help", "--version")))
 		return nil, nil
 	}
 	switch {
@@ -76,6 +126,8 @@ func (plan *Plan) options(args []string, values map[string]value, problems *Prob
 		return nil, ErrHelp
 	case version:
 		return nil, ErrVersion
+	case set.NArg() == 0 && values[Prefix+"COMMANDS"].text != "":
+		return nil, nil // all are in variables
 	case set.NArg() == 0 || set.Arg(0) == "":
 		problems.add(Problem{Text: "no command to run", Hint: "foster [options] [--] COMMAND [ARG...]"})
 	}
@@ -85,26 +137,28 @@ func (plan *Plan) options(args []string, values map[string]value, problems *Prob
 // option stores what an option of the command line says where the variable's
 // value would be, to be parsed with all others.
 type option struct {
-	name, variable string
-	values         map[string]value
-	problems       *Problems
+	name     string
+	setting  Setting
+	values   map[string]value
+	problems *Problems
 }
 
 func (o option) String() string { return "" }
 
 func (o option) Set(text string) error {
 	source := dashed(o.name)
-	switch before, twice := o.values[o.variable]; {
-	case twice && before.source != o.variable:
+	variable := o.setting.Variable
+	switch before, twice := o.values[variable]; {
+	case twice && before.source != variable:
 		o.problems.add(Problem{Source: source, Text: fmt.Sprintf("given twice, %q and %q", before.text, text), Hint: "give it once"})
 	case text == "":
 		o.problems.add(Problem{Source: source, Text: "empty value", Hint: "give it a value or leave the option out"})
 	}
-	if text == "" {
-		delete(o.values, o.variable)
+	if text == "" || o.setting.unset(text) {
+		delete(o.values, variable)
 		return nil
 	}
-	o.values[o.variable] = value{text, source}
+	o.values[variable] = value{text, source}
 	return nil
 }
 
@@ -116,12 +170,15 @@ func dashed(name string) string {
 }
 
 // badOption turns the flag package's sentence into one of ours.
-func badOption(err error, names []string) Problem {
+func badOption(err error, args, names []string) Problem {
 	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
 		name = dashed(name)
 		// -t2, as other programs take it, comes as --t2.
 		if digits := strings.TrimLeft(name, "-abcdefghijklmnopqrstuvwxyz"); len(digits) == len(name)-3 && slices.Contains(names, name[1:3]) {
 			return Problem{Source: name[1:], Text: "unknown option", Hint: "write " + name[1:3] + " " + digits}
+		}
+		if slices.ContainsFunc(args, func(a string) bool { return a == name[1:] || strings.HasPrefix(a, name[1:]+"=") }) {
+			name = name[1:] // as it was written
 		}
 		return Problem{Source: name, Text: "unknown option", Hint: didYouMean(name, names)}
 	}
@@ -131,19 +188,23 @@ func badOption(err error, names []string) Problem {
 	return Problem{Text: err.Error(), Hint: "see --help"}
 }
 
-// validate checks what can be checked before anything is started.
+// validate checks what can be checked before anything is started, beside what
+// each command has checked.
 func (plan *Plan) validate(problems *Problems) {
-	plan.resolveUser(problems)
-	if dir := plan.Config.WorkingDir; dir != "" {
-		if err := directory(dir); err != nil {
-			problems.add(Problem{Source: plan.source("WORKING_DIR"), Text: fmt.Sprintf("cannot use %q: %v", dir, err), Hint: "name a directory that exists"})
-		}
-	}
+	plan.order(problems)
+	plan.validateTypes(problems)
 	for _, fd := range plan.Config.PassFDs {
 		plan.validateFD("PASS_FDS", fd, problems)
 	}
 	if fd := plan.Config.Report.FD; fd != 0 {
 		plan.validateFD("REPORT", fd, problems)
+	}
+	if path := plan.Config.TerminationPath; path != "" {
+		abs, err := plan.writable(path)
+		if err != nil {
+			problems.add(Problem{Source: plan.source("TERMINATION_MESSAGE_PATH"), Text: err.Error(), Hint: "name a file that can be written"})
+		}
+		plan.Config.TerminationPath = abs
 	}
 	if err := plan.openReport(); err != nil {
 		problems.add(Problem{Source: plan.source("REPORT"), Text: err.Error(), Hint: "name a file that can be written, or fd:N"})
@@ -156,6 +217,11 @@ func (plan *Plan) validateFD(key string, fd int, problems *Problems) {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0)
 	if err != nil || flags&unix.FD_CLOEXEC != 0 {
 		problems.add(Problem{Source: plan.source(key), Text: fmt.Sprintf("descriptor %d is not open", fd), Hint: "open it before foster starts"})
+		return
+	}
+	mode, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	if key == "REPORT" && err == nil && mode&unix.O_ACCMODE == unix.O_RDONLY {
+		problems.add(Problem{Source: plan.source(key), Text: fmt.Sprintf("descriptor %d is open for reading only", fd), Hint: "open it for writing"})
 	}
 }
 
@@ -179,6 +245,9 @@ func Usage() string {
 	b.WriteString("Usage: foster [options] [--] COMMAND [ARG...]\n" +
 		"Runs COMMAND and ends when nothing that it started is left.\n")
 	for _, s := range Settings() {
+		if s.Option == "" {
+			continue
+		}
 		name := "    --" + s.Option
 		if s.Short != "" {
 			name = "-" + s.Short + ", --" + s.Option
@@ -192,26 +261,80 @@ func Usage() string {
 	b.WriteString("      --check                    validate, print what is in effect, run nothing\n" +
 		"      --version, --help\n" +
 		"Options are variables too: --umask is " + Prefix + "UMASK; the option wins.\n" +
+		"Several commands: " + Prefix + "COMMANDS names them, " + Prefix + "<NAME>_COMMAND and others say how.\n" +
 		"Exit codes: the command's own; 128+n killed by signal n; 124 deadline passed;\n" +
 		"125 foster failed; 126 COMMAND cannot be executed; 127 COMMAND not found.\n")
 	return b.String()
 }
 
-// Describe returns the configuration in effect, for --check: the command, and
+// Lookup returns the *exec.StartError of the first command whose program cannot
+// be found or executed now, if there is one.
+func (plan *Plan) Lookup() error {
+	for _, c := range plan.commands {
+		if _, err := c.Spec.Lookup(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Describe returns the configuration in effect, for --check: each command, and
 // each setting as the variable that would make it.
 func (plan *Plan) Describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "command: %s\n", quoted(redacted(plan.Spec.Args)))
-	for _, s := range Settings() {
-		fmt.Fprintf(&b, "%s=%s", s.Variable, plan.Config.text(s))
-		if v, set := plan.sources[s.Variable]; set && v.source != s.Variable {
-			fmt.Fprintf(&b, "  (from %s)", v.source)
+	if plan.alone() && !plan.line.hasOwn() {
+		fmt.Fprintf(&b, "command: %s\n", quoted(redacted(plan.line.Spec.Args)))
+	}
+	describe(&b, reflect.ValueOf(plan.Config), Settings(), Prefix, plan.sources)
+	if plan.alone() && !plan.line.hasOwn() {
+		return b.String()
+	}
+	for _, c := range plan.commands {
+		c.describe(&b)
+	}
+	return b.String()
+}
+
+// hasOwn reports whether a variable names the command.
+func (c *command) hasOwn() bool {
+	for name, v := range c.values {
+		if v.source == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *command) describe(b *strings.Builder) {
+	fmt.Fprintf(b, "\n# %s, a command of type %s: %s\n", c.Name, c.Command.Type, quoted(redacted(c.Spec.Args)))
+	for _, n := range c.needs {
+		fmt.Fprintf(b, "#   starts when %s is %s\n", n.on.Name, n.until)
+	}
+	describe(b, reflect.ValueOf(c.Command), CommandSettings(), prefixOf(c.Name), c.values)
+	for _, name := range slices.Sorted(maps.Keys(c.values)) {
+		if variable, is := strings.CutPrefix(name, prefixOf(c.Name)+envKey); is {
+			text := c.values[name].text
+			if secret(variable) && !strings.HasSuffix(variable, fileSuffix) {
+				text = hidden
+			}
+			fmt.Fprintf(b, "%s=%s\n", name, text)
+		}
+	}
+}
+
+// describe prints the settings of a struct. A value that was set for all
+// commands is said to come from there.
+func describe(b *strings.Builder, of reflect.Value, list []Setting, prefix string, values map[string]value) {
+	for _, s := range list {
+		name := prefix + s.Key
+		fmt.Fprintf(b, "%s=%v", name, of.FieldByIndex(s.field).Interface())
+		if v, set := values[name]; set && v.source != name {
+			fmt.Fprintf(b, "  (from %s)", v.source)
 		} else if !set {
 			b.WriteString("  (default)")
 		}
 		b.WriteByte('\n')
 	}
-	return b.String()
 }
 
 func quoted(args []string) string {
@@ -222,10 +345,11 @@ func quoted(args []string) string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
+const hidden = "***"
+
 // redacted hides what an argument gives to a name that sounds secret, whether
 // as --name=value or as the argument after --name.
 func redacted(args []string) []string {
-	const hidden = "***"
 	out := append([]string(nil), args...)
 	for i, a := range out {
 		name, _, assigned := strings.Cut(a, "=")

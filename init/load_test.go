@@ -21,17 +21,17 @@ func TestWithoutSettingsTheDefaultsHold(t *testing.T) {
 	t.Setenv("FOSTER_TIMEOUT", "5") // only what Load is given counts
 	plan := load(t, []string{"true"}, nil)
 	want := Config{
-		GracePeriod: Duration(10 * time.Second), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0},
-		LogLevel: LogLevel(slog.LevelWarn), LogFormat: "auto",
+		Shared:   Shared{GracePeriod: Duration(10 * time.Second), StopSignal: Signal(unix.SIGTERM), SuccessExitCodes: ExitCodes{0}},
+		LogLevel: LogLevel(slog.LevelWarn), LogFormat: "auto", ShutdownTimeout: Duration(25 * time.Second),
 	}
 	if !reflect.DeepEqual(plan.Config, want) {
 		t.Errorf("got  %+v\nwant %+v", plan.Config, want)
 	}
 	spec := exec.Spec{
-		Args: []string{"true"}, GracePeriod: exec.DefaultGracePeriod, StopSignal: unix.SIGTERM, Attempt: 1, Env: plan.Spec.Env,
+		Args: []string{"true"}, GracePeriod: exec.DefaultGracePeriod, StopSignal: unix.SIGTERM, Attempt: 1, Env: plan.line.Spec.Env,
 	}
-	if !reflect.DeepEqual(plan.Spec, spec) || len(plan.Spec.Env) != 0 || plan.Check {
-		t.Errorf("got %+v", plan.Spec)
+	if !reflect.DeepEqual(plan.line.Spec, spec) || len(plan.line.Spec.Env) != 0 || plan.Check {
+		t.Errorf("got %+v", plan.line.Spec)
 	}
 }
 
@@ -48,10 +48,10 @@ func TestEverySettingReachesTheSpec(t *testing.T) {
 	want := exec.Spec{
 		Attempt: 1, Args: []string{"sh", "-c", "exit", "--timeout"}, Dir: dir, Umask: &mask,
 		Credential: &exec.Credential{UID: 1000, GID: 1001}, Timeout: 5 * time.Second, StopSignal: 37,
-		SignalTarget: exec.TargetTree, Leftovers: exec.LeftoversWait, Env: plan.Spec.Env,
+		SignalTarget: exec.TargetTree, Leftovers: exec.LeftoversWait, Env: plan.line.Spec.Env,
 	}
-	if !reflect.DeepEqual(plan.Spec, want) {
-		t.Errorf("got  %+v\nwant %+v", plan.Spec, want)
+	if !reflect.DeepEqual(plan.line.Spec, want) {
+		t.Errorf("got  %+v\nwant %+v", plan.line.Spec, want)
 	}
 	c := plan.Config
 	if slog.Level(c.LogLevel) != slog.LevelDebug || c.LogFormat != "json" || c.PassFDs[0] != fd || c.TerminationPath == "" || c.Report.Path == "" {
@@ -61,15 +61,15 @@ func TestEverySettingReachesTheSpec(t *testing.T) {
 
 func TestAnOptionBeatsItsVariable(t *testing.T) {
 	plan := load(t, []string{"--timeout", "1", "true"}, []string{"FOSTER_TIMEOUT=nonsense", "FOSTER_GRACE_PERIOD=3"})
-	if plan.Spec.Timeout != time.Second || plan.Spec.GracePeriod != 3*time.Second {
-		t.Errorf("got %+v", plan.Spec)
+	if plan.line.Spec.Timeout != time.Second || plan.line.Spec.GracePeriod != 3*time.Second {
+		t.Errorf("got %+v", plan.line.Spec)
 	}
 }
 
 func TestACommandNeverSeesFostersVariables(t *testing.T) {
 	environ := []string{"A=1", "FOSTER_TIMEOUT=1", "FOSTER_SERVICE_HOST=10.0.0.1", "FOO=100%d $x %(y)s", "FOSTERX=1", "ODD"}
 	want := []string{"A=1", "FOO=100%d $x %(y)s", "FOSTERX=1", "ODD"}
-	if got := load(t, []string{"true"}, environ).Spec.Env; !slices.Equal(got, want) {
+	if got := load(t, []string{"true"}, environ).line.Spec.Env; !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
 	if environ[1] != "FOSTER_TIMEOUT=1" {
@@ -98,7 +98,7 @@ func TestHelpAndVersionNeedNoCommand(t *testing.T) {
 		t.Errorf("does not fit a screen: %d lines\n%s", len(lines), usage)
 	}
 	for _, s := range Settings() {
-		if !strings.Contains(usage, "--"+s.Option) || s.Help == "" || s.Arg == "" {
+		if s.Option != "" && (!strings.Contains(usage, "--"+s.Option) || s.Help == "" || s.Arg == "") {
 			t.Errorf("%s is not in the help: %+v", s.Option, s)
 		}
 	}
@@ -140,8 +140,8 @@ func TestTheCheckHidesSecrets(t *testing.T) {
 		if want := "command: " + quoted(strings.Fields(c[1])); first != want {
 			t.Errorf("got %s, want %s", first, want)
 		}
-		if !slices.Equal(plan.Spec.Args, args) {
-			t.Errorf("the command itself was changed: %q", plan.Spec.Args)
+		if !slices.Equal(plan.line.Spec.Args, args) {
+			t.Errorf("the command itself was changed: %q", plan.line.Spec.Args)
 		}
 	}
 }

@@ -37,13 +37,14 @@ func (p Problems) Error() string {
 
 func (p *Problems) add(problem Problem) { *p = append(*p, problem) }
 
-// err returns nil if there are none.
+// err returns nil if there are none. What is set for all commands is wrong for
+// each, and said once.
 func (p Problems) err() error {
 	if len(p) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(p, func(a, b Problem) int { return strings.Compare(a.Source, b.Source) })
-	return p
+	return slices.Compact(p)
 }
 
 // ErrHelp and ErrVersion are returned by Load when that was asked for.
@@ -54,7 +55,7 @@ var (
 
 // didYouMean suggests the name that is nearest to a mistyped one.
 func didYouMean(name string, known []string) string {
-	best, least := "", max(3, len(name)/4)+1
+	best, least := "", min(max(3, len(name)/4), len(strings.TrimLeft(name, "-"))-1)+1
 	for _, k := range known {
 		if d := distance(name, k); d < least {
 			best, least = k, d

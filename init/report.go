@@ -56,34 +56,45 @@ func newReportLine(r *exec.Result) reportLine {
 }
 
 // openReport makes sure, before anything is started, that the report can be
-// written, and makes its path independent of the working directory. The file
-// is not kept open: it would keep its file system busy.
+// written. The file is not kept open: it would keep its file system busy.
 func (plan *Plan) openReport() error {
 	r := &plan.Config.Report
 	if r.Path == "" {
 		return nil
 	}
-	path, err := filepath.Abs(r.Path)
-	if err != nil {
-		return err
-	}
+	path, err := plan.writable(r.Path)
 	r.Path = path
-	fd, err := openAppend(path, 0)
-	if err == nil {
-		return unix.Close(fd)
-	}
-	if errors.Is(err, unix.ENOENT) {
-		err = unix.Faccessat(unix.AT_FDCWD, filepath.Dir(path), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
-	}
-	if err != nil {
-		return fmt.Errorf("cannot write %q: %w", path, err)
-	}
-	return nil
+	return err
 }
 
-// openAppend does not wait for a FIFO's reader: there has to be one.
-func openAppend(path string, flags int) (int, error) {
-	return unix.Open(path, unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NONBLOCK|flags, 0o644)
+// writable makes a path independent of the working directory, and of symbolic
+// links that a command may make before something is written there, and tries
+// whether that can be.
+func (plan *Plan) writable(path string) (string, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return path, fmt.Errorf("cannot tell where %q is: %w", path, err)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
+	}
+	fd, err := openToWrite(abs, 0)
+	if err == nil {
+		return abs, unix.Close(fd)
+	}
+	if errors.Is(err, unix.ENOENT) {
+		err = unix.Faccessat(unix.AT_FDCWD, filepath.Dir(abs), unix.W_OK|unix.X_OK, unix.AT_EACCESS)
+	}
+	if err != nil {
+		return abs, fmt.Errorf("cannot write %q: %w", abs, err)
+	}
+	return abs, nil
+}
+
+// openToWrite does not wait for a FIFO's reader: there has to be one. It follows
+// no symbolic link: the path had none when it was checked.
+func openToWrite(path string, flags int) (int, error) {
+	return unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOFOLLOW|flags, 0o644)
 }
 
 func (plan *Plan) writeReport(r *exec.Result) error {
@@ -97,7 +108,7 @@ func (plan *Plan) writeReport(r *exec.Result) error {
 	}
 	fd := to.FD
 	if to.Path != "" {
-		if fd, err = openAppend(to.Path, unix.O_CREAT); err != nil {
+		if fd, err = openToWrite(to.Path, unix.O_APPEND|unix.O_CREAT); err != nil {
 			return fmt.Errorf("cannot open %q: %w", to.Path, err)
 		}
 		defer unix.Close(fd)

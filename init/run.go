@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"log/slog"
-	"path/filepath"
 
 	"github.com/fosterinit/foster/exec"
 )
@@ -11,17 +10,13 @@ import (
 // message, and returns the result, whose ExitCode is the process's. The error
 // is a *exec.StartError where the command never ran.
 func (plan *Plan) Run(log *slog.Logger) (*exec.Result, error) {
-	if path := plan.Config.TerminationPath; path != "" {
-		if abs, err := filepath.Abs(path); err == nil {
-			plan.Config.TerminationPath = abs
-		}
-	}
 	opt := exec.Options{Log: log, PassFDs: plan.Config.PassFDs}
 	if fd := plan.Config.Report.FD; fd > 0 {
 		opt.KeepFDs = []int{fd}
 	}
-	r, err := exec.Keep(&plan.Spec, opt)
-	if plan.Config.SuccessExitCodes.Has(r.ExitCode) {
+	c := plan.line
+	r, err := exec.Keep(&c.Spec, opt)
+	if err == nil && c.Command.SuccessExitCodes.Has(r.ExitCode) {
 		r.ExitCode = 0
 		if r.Reason == exec.Error {
 			r.Reason = exec.Completed

@@ -22,7 +22,7 @@ const (
 // it: in path, or where that is empty in the default place, if this is PID 1. A
 // probe that runs under foster in the same container is not why it ended.
 func WriteTermination(path, message string) error {
-	flags := unix.O_WRONLY | unix.O_TRUNC | unix.O_CLOEXEC | unix.O_NONBLOCK
+	flags := unix.O_TRUNC
 	switch {
 	case path != "":
 		flags |= unix.O_CREAT
@@ -31,7 +31,7 @@ func WriteTermination(path, message string) error {
 	default:
 		return nil
 	}
-	fd, err := unix.Open(path, flags, 0o644)
+	fd, err := openToWrite(path, flags)
 	if err != nil {
 		return fmt.Errorf("cannot open %q: %w", path, err)
 	}
@@ -67,7 +67,10 @@ func sentence(r *exec.Result, cause error) string {
 		fmt.Fprintf(&b, ", ended by SIG%s", Signal(r.Signal))
 	}
 	fmt.Fprintf(&b, " after %s", r.Duration.Round(time.Millisecond))
-	if r.Killed > 0 {
+	switch {
+	case r.Killed == 1:
+		b.WriteString(", 1 process killed")
+	case r.Killed > 1:
 		fmt.Fprintf(&b, ", %d processes killed", r.Killed)
 	}
 	for _, s := range r.Survivors {

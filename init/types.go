@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/sigwait"
 )
 
 // The types of configuration values parse themselves: UnmarshalText takes what
@@ -25,11 +27,17 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		s += "s"
 	}
 	v, err := time.ParseDuration(s)
+	if err != nil && strings.Trim(s, "0123456789.hmns") == "" && strings.Trim(string(text), "0123456789.") == "" {
+		return fmt.Errorf("%q is too long: 292 years are the most", text)
+	}
 	if err != nil {
 		return fmt.Errorf("%q is no duration: write 90s, 1m30s, 250ms or a number of seconds", text)
 	}
 	if v < 0 {
 		return fmt.Errorf("%q is negative", text)
+	}
+	if v == 0 && strings.ContainsAny(s, "123456789") {
+		return fmt.Errorf("%q is less than a nanosecond", text)
 	}
 	*d = Duration(v)
 	return nil
@@ -40,10 +48,9 @@ func (d Duration) String() string { return time.Duration(d).String() }
 // Signal is a signal: TERM, SIGTERM, 15, RTMIN+3.
 type Signal unix.Signal
 
-// The realtime signals as the C library numbers them: it keeps two.
 const (
-	rtMin = 34
-	rtMax = 64
+	rtMin = int(sigwait.RTMin)
+	rtMax = int(sigwait.Last)
 )
 
 // UnmarshalText implements encoding.TextUnmarshaler.
@@ -81,16 +88,7 @@ func realtime(base int, sign byte, offset string) (int, bool) {
 }
 
 func (s Signal) String() string {
-	if name := unix.SignalName(unix.Signal(s)); name != "" {
-		return strings.TrimPrefix(name, "SIG")
-	}
-	switch {
-	case s == rtMin:
-		return "RTMIN"
-	case s > rtMin:
-		return fmt.Sprintf("RTMIN+%d", s-rtMin)
-	}
-	return strconv.Itoa(int(s))
+	return strings.TrimPrefix(sigwait.Name(unix.Signal(s)), "SIG")
 }
 
 // Umask is a file mode creation mask, in octal; nil if unchanged.

@@ -17,29 +17,29 @@ const (
 
 // resolveUser looks the user up as Docker does: a number need not be in
 // /etc/passwd, and a group that is named stands in place of the user's groups.
-func (plan *Plan) resolveUser(problems *Problems) {
-	spec := plan.Config.User
+func (c *command) resolveUser(problems *Problems) {
+	spec := c.Command.User
 	if spec == "" {
 		return
 	}
 	if strings.HasPrefix(spec, ":") {
-		problems.add(Problem{Source: plan.source("USER"), Text: fmt.Sprintf("%q names no user", spec), Hint: "write user:group"})
+		problems.add(Problem{Source: c.source("USER"), Text: fmt.Sprintf("%q names no user", spec), Hint: "write user:group"})
 		return
 	}
 	u, err := user.GetExecUserPath(spec, &user.ExecUser{Home: "/"}, passwdPath, groupPath)
 	if err != nil {
 		problems.add(Problem{
-			Source: plan.source("USER"), Text: fmt.Sprintf("cannot use %q: %v", spec, err),
+			Source: c.source("USER"), Text: fmt.Sprintf("cannot use %q: %v", spec, err),
 			Hint: "name a user of " + passwdPath + ", or a uid; then :group of " + groupPath + ", or :gid",
 		})
 		return
 	}
-	plan.Spec.Credential = &exec.Credential{UID: uint32(u.Uid), GID: uint32(u.Gid)}
+	c.Spec.Credential = &exec.Credential{UID: uint32(u.Uid), GID: uint32(u.Gid)}
 	for _, gid := range u.Sgids {
-		plan.Spec.Credential.Groups = append(plan.Spec.Credential.Groups, uint32(gid))
+		c.Spec.Credential.Groups = append(c.Spec.Credential.Groups, uint32(gid))
 	}
 	name := userName(spec, u.Uid)
-	plan.Spec.Env = setenv(plan.Spec.Env, "HOME="+u.Home, "USER="+name, "LOGNAME="+name)
+	c.Spec.Env = setenv(c.Spec.Env, "HOME="+u.Home, "USER="+name, "LOGNAME="+name)
 }
 
 // userName returns the name of the uid in /etc/passwd, else what was given.

@@ -23,24 +23,24 @@ func TestAUserIsANameOrNumbers(t *testing.T) {
 		{"4711:4712", 4711, 4712, "/", "4711"},
 	} {
 		plan := load(t, []string{"--user", c.user, "true"}, []string{"HOME=/x", "A=1", "USER=x", "LOGNAME=x", "HOMER=simpson", "HOME=/y"})
-		if got := plan.Spec.Credential; got == nil || got.UID != c.uid || got.GID != c.gid {
+		if got := plan.line.Spec.Credential; got == nil || got.UID != c.uid || got.GID != c.gid {
 			t.Errorf("%s: got %+v", c.user, got)
 		}
 		want := []string{"A=1", "HOMER=simpson", "HOME=" + c.home, "USER=" + c.name, "LOGNAME=" + c.name}
-		if !slices.Equal(plan.Spec.Env, want) {
-			t.Errorf("%s: got %q, want %q", c.user, plan.Spec.Env, want)
+		if !slices.Equal(plan.line.Spec.Env, want) {
+			t.Errorf("%s: got %q, want %q", c.user, plan.line.Spec.Env, want)
 		}
 	}
 	// A group that is named stands in place of the user's own groups.
-	if got := load(t, []string{"--user", "nobody:4712", "true"}, nil).Spec.Credential; !reflect.DeepEqual(got, &exec.Credential{UID: 65534, GID: 4712}) {
+	if got := load(t, []string{"--user", "nobody:4712", "true"}, nil).line.Spec.Credential; !reflect.DeepEqual(got, &exec.Credential{UID: 65534, GID: 4712}) {
 		t.Errorf("got %+v", got)
 	}
 }
 
 func TestWithoutAUserNothingOfItChanges(t *testing.T) {
 	plan := load(t, []string{"true"}, []string{"HOME=/x"})
-	if plan.Spec.Credential != nil || !slices.Equal(plan.Spec.Env, []string{"HOME=/x"}) {
-		t.Errorf("got %+v", plan.Spec)
+	if plan.line.Spec.Credential != nil || !slices.Equal(plan.line.Spec.Env, []string{"HOME=/x"}) {
+		t.Errorf("got %+v", plan.line.Spec)
 	}
 }
 

@@ -150,14 +150,23 @@ func (r *Reaper) Stopped(pid int) unix.Signal {
 	return stopped(pid)
 }
 
+// Await is Wait without the reaping: the child stays a zombie, and its pid its
+// own, until Wait.
+func Await(pid int) error {
+	if _, err := waitid(unix.P_PID, pid, unix.WEXITED|unix.WNOWAIT|unix.WALL); err != nil {
+		return fmt.Errorf("cannot wait for process %d: %w", pid, err)
+	}
+	return nil
+}
+
 // Wait waits for one child that no Reaper watches over, in a program whose
 // other children are its own affair, and reaps it. It blocks until the child
 // has ended.
 func Wait(pid int) (Exit, error) { return wait(pid) }
 
 // EachChild calls f with every child of the process, dead or alive, where there
-// is no /proc to list them: it asks waitid about every pid there can be, about
-// a second's work. It is to be called under [Reaper.Hold].
+// is no /proc to list them: it asks waitid about every pid there can be, which
+// takes seconds. It is to be called under [Reaper.Hold].
 func EachChild(f func(pid int)) {
 	for pid := 1; pid <= maxPid; pid++ {
 		if isChild(pid) {

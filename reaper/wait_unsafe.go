@@ -31,10 +31,27 @@ func waitid(idType, id, options int) (childInfo, error) {
 
 // ended returns a child that has ended, and leaves it a zombie; 0 if there is
 // none. __WALL: also children that clone(2) made without SIGCHLD.
+//
+// A child that has asked to be traced (PTRACE_TRACEME) is shown to its parent
+// each time it stops, too, asked for or not. It goes on where it is, stopped as
+// it would be below any other parent; what was to be seen of it is taken here.
 func ended() (pid int, err error) {
-	info, err := waitid(unix.P_ALL, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL)
-	return int(info.pid), err
+	for {
+		info, err := waitid(unix.P_ALL, 0, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL)
+		if err != nil || info.pid == 0 || info.code != cldTrapped && info.code != cldStopped {
+			return int(info.pid), err
+		}
+		if _, err := waitid(unix.P_PID, int(info.pid), unix.WSTOPPED|unix.WNOHANG|unix.WALL); err != nil {
+			return 0, err
+		}
+	}
 }
+
+// Of si_code with SIGCHLD, sigaction(2).
+const (
+	cldTrapped = 4
+	cldStopped = 5
+)
 
 func stopped(pid int) unix.Signal {
 	info, err := waitid(unix.P_PID, pid, unix.WSTOPPED|unix.WNOHANG|unix.WALL)

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"os/exec"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/fosterinit/foster/internal/nstest"
 )
@@ -21,7 +25,7 @@ func TestAnotherUsersProcMayBeHidden(t *testing.T) {
 // Nothing says then what is below a child, until the child has ended.
 func TestWithoutProcTheTreeIsGoneAllTheSame(t *testing.T) {
 	nstest.NeedRoot(t)
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, []nstest.World{nstest.Subreaper()}, func(t *testing.T, w nstest.World) { // PID 1 needs no list
 		w.Setup.NoProc = true
 		script := `(setsid sh -c "sleep 7071 & sleep 7071" &); sleep 9`
 		w.Run(t, "-t", "300ms", "-g", "0", "--", "sh", "-c", script).Exits(124).Before(bound).Clean()
@@ -41,4 +45,33 @@ func TestAnyOfTheThreeMayBeClosed(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Whom nothing is known of has not had the stop signal.
+func TestWithoutProcLeftoversOfATreeGetTheStopSignal(t *testing.T) {
+	t.Parallel()
+	nstest.NeedRoot(t)
+	w := nstest.PID1()
+	w.Setup.NoProc = true
+	script := `setsid sh -c 'trap "echo told; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`
+	r := w.Start(t, "--signal-target", "tree", "-g", "40", "--", "sh", "-c", script).Expect("ready")
+	r.Signal(unix.SIGTERM).Wait().Prints("told").Before(30 * time.Second)
+}
+
+// Signals that come all the time do not make the wait for a reader of stderr any longer.
+func TestADeadlineComesThoughNobodyReadsStderrAndOrphansRain(t *testing.T) {
+	t.Parallel()
+	read, write := pipe(t)
+	fill(t, write)
+	script := `while :; do (setsid sleep 0.02 &); sleep 0.02; done`
+	cmd := exec.Command(nstest.Foster(t), "-t", "0.5", "-g", "0", "--log-level", "debug", "--", "sh", "-c", script)
+	cmd.Stderr = write
+	began := time.Now()
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 124 {
+		t.Errorf("ended with %v", err)
+	}
+	if took := time.Since(began); took > nstest.Slow(soon) {
+		t.Errorf("took %v", took)
+	}
+	_ = read
 }

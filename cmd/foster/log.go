@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	supervisor "github.com/fosterinit/foster/init"
+	"github.com/fosterinit/foster/internal/fdio"
 )
 
 // newLogger returns a logger to standard error that does nothing until there is
@@ -19,6 +20,7 @@ func newLogger(level slog.Level, format supervisor.LogFormat) *slog.Logger {
 }
 
 func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
+	stderr := &fdio.Lossy{Writer: stderr}
 	switch {
 	case format == "json":
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})

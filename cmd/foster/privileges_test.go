@@ -100,6 +100,14 @@ func TestX11_WithoutASubreaperFosterSaysSoAndDoesWhatIsLeft(t *testing.T) {
 	r.Signal(unix.SIGTERM).Wait().Exits(143).Before(soon).Clean()
 }
 
+// What a trapped call returns is no error, and its SIGSYS is not for the command.
+func TestX11_ASubreaperThatATrapRefusesIsMissedToo(t *testing.T) {
+	t.Parallel()
+	w := nstest.Subreaper()
+	w.Setup.TrapSubreaper = true
+	w.Run(t, "--", "sh", "-c", "echo out; exit 7").Exits(7).Prints("out").Warns("subreaper")
+}
+
 // Killing the parent makes the zombie foster's own.
 func TestX14_AZombieOfAParentThatDoesNotWaitIsReapedWithIt(t *testing.T) {
 	in(t, everywhere(), func(t *testing.T, w nstest.World) {

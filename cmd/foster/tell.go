@@ -57,9 +57,8 @@ func check(plan *supervisor.Plan) int {
 	if code := say(plan.Describe()); code != 0 {
 		return code
 	}
-	_, err := plan.Spec.Lookup()
 	var failed *exec.StartError
-	if errors.As(err, &failed) {
+	if err := plan.Lookup(); errors.As(err, &failed) {
 		tell(err)
 		return failed.ExitCode
 	}

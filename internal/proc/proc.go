@@ -157,6 +157,25 @@ func (r *Reader) statusNumber(pid int, key string, field int) int {
 	return n
 }
 
+// LockLimit returns the hard RLIMIT_LOCKS of pid; 0 if it is unlimited or not
+// known. prlimit(2) would ask for a privilege where another user's is read.
+func (r *Reader) LockLimit(pid int) uint64 {
+	text, err := r.read(r.path(pid, "/limits"))
+	if err != nil {
+		return 0
+	}
+	_, line, _ := strings.Cut(string(text), "\nMax file locks ")
+	words := strings.Fields(line)
+	if len(words) < 2 {
+		return 0
+	}
+	n, err := strconv.ParseUint(words[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // path returns the name of a file of /proc/PID, until it is called again.
 func (r *Reader) path(pid int, file string) []byte {
 	r.name = append(strconv.AppendInt(append(r.name[:0], "/proc/"...), int64(pid), 10), file...)

@@ -20,8 +20,12 @@ TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
 	MOVL	8(SI), AX // si_code
 	CMPL	AX, $0
 	JLE	sent
+	CMPL	DI, $31 // SIGSYS
+	JEQ	drop
 	MOVQ	·runtimeHandler(SB), AX
 	JMP	AX
+drop:
+	RET
 sent:
 	JMP	·handler(SB)
 

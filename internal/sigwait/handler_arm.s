@@ -26,8 +26,12 @@ TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
 	MOVW	8(R1), R12 // si_code
 	CMP	$0, R12
 	BLE	sent
+	CMP	$31, R0 // SIGSYS
+	BEQ	drop
 	MOVW	·runtimeHandler(SB), R12
 	JMP	(R12)
+drop:
+	RET
 sent:
 	JMP	·handler(SB)
 

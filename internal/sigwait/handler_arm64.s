@@ -27,8 +27,12 @@ TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
 	MOVW	8(R1), R9 // si_code
 	CMPW	$0, R9
 	BLE	sent
+	CMPW	$31, R0 // SIGSYS
+	BEQ	drop
 	MOVD	·runtimeHandler(SB), R9
 	JMP	(R9)
+drop:
+	RET
 sent:
 	JMP	·handler(SB)
 

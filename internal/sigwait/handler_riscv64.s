@@ -26,8 +26,12 @@ TEXT ·handlerPC(SB),NOSPLIT,$0-8
 TEXT ·faultHandler(SB),NOSPLIT|NOFRAME,$0
 	MOVW	8(X11), X5 // si_code
 	BLE	X5, X0, sent
+	MOV	$31, X5 // SIGSYS
+	BEQ	X5, X10, drop
 	MOV	·runtimeHandler(SB), X5
 	JMP	(X5)
+drop:
+	RET
 sent:
 	JMP	·handler(SB)
 

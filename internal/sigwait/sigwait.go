@@ -12,7 +12,9 @@ package sigwait
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +23,24 @@ import (
 
 // Last is the highest signal number of Linux.
 const Last = unix.Signal(64)
+
+// Name returns the name of a signal, such as SIGTERM or SIGRTMIN+3; the realtime
+// signals are numbered as the C library does, which keeps two for itself.
+func Name(sig unix.Signal) string {
+	if name := unix.SignalName(sig); name != "" {
+		return name
+	}
+	switch {
+	case sig == RTMin:
+		return "SIGRTMIN"
+	case sig > RTMin:
+		return "SIGRTMIN+" + strconv.Itoa(int(sig-RTMin))
+	}
+	return strconv.Itoa(int(sig))
+}
+
+// RTMin is the first realtime signal that the C library leaves to programs.
+const RTMin = unix.Signal(34)
 
 // Set is a set of signals.
 type Set uint64
@@ -58,7 +78,9 @@ var (
 
 // faults are signals that the kernel sends a process for what it did itself, and
 // that others can send it as well: those are recorded, the rest the runtime's.
-var faults = Of(unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL)
+// A SIGSYS of the kernel's is dropped: a seccomp filter has trapped a system
+// call, which then returns no error, but not what it returns when it succeeds.
+var faults = Of(unix.SIGSEGV, unix.SIGBUS, unix.SIGFPE, unix.SIGILL, unix.SIGTRAP, unix.SIGSYS)
 
 // Catch has the signals of set recorded from now on, and those of ignore
 // discarded as by Ignore. SIGHUP and SIGINT that were ignored when the process
@@ -130,8 +152,30 @@ func during(sig unix.Signal, handler uintptr, f func()) error {
 // It may return early with nothing.
 func Wait(until time.Time, fd int) (Set, bool) {
 	fds := []unix.PollFd{{Fd: wakefd, Events: unix.POLLIN}, {Fd: int32(fd), Events: unix.POLLIN}}
+	if fd < 0 {
+		fds = fds[:1]
+	}
+	return Poll(until, fds), fds[len(fds)-1].Revents != 0 && fd >= 0
+}
+
+// Poll is Wait with any number of descriptors, as poll(2) has them; the first is
+// the package's own. Where somebody has taken the right to poll away
+// (RLIMIT_NOFILE), only signals are noticed.
+func Poll(until time.Time, fds []unix.PollFd) Set {
+	fds[0] = unix.PollFd{Fd: wakefd, Events: unix.POLLIN}
 	if _, err := unix.Ppoll(fds, timeout(until), nil); err != nil {
-		return take(), false
+		for i := range fds {
+			fds[i].Revents = 0
+		}
+		if err != unix.EINTR {
+			nap := time.Second // a signal ends it
+			if !until.IsZero() {
+				nap = min(nap, max(0, time.Until(until)))
+			}
+			ts := unix.NsecToTimespec(int64(nap))
+			_ = unix.Nanosleep(&ts, nil)
+		}
+		return take()
 	}
 	if fds[0].Revents != 0 {
 		var b [8]byte
@@ -139,14 +183,15 @@ func Wait(until time.Time, fd int) (Set, bool) {
 		// costs one idle turn, never a lost one.
 		_, _ = unix.Read(int(wakefd), b[:])
 	}
-	return take(), fds[1].Revents != 0
+	return take()
 }
 
 func timeout(until time.Time) *unix.Timespec {
 	if until.IsZero() {
 		return nil
 	}
-	ts := unix.NsecToTimespec(int64(max(0, time.Until(until))))
+	// The seconds of 32-bit machines end at 68 years.
+	ts := unix.NsecToTimespec(int64(max(0, min(time.Until(until), math.MaxInt32*time.Second))))
 	return &ts
 }
 

@@ -105,8 +105,12 @@ func hideProc(setup wire.Setup) error {
 
 // refuseSubreaper installs: if the call is prctl and its first argument PR_SET_CHILD_SUBREAPER, EPERM; else allow.
 func refuseSubreaper(setup wire.Setup) error {
-	if !setup.NoSubreaper {
+	if !setup.NoSubreaper && !setup.TrapSubreaper {
 		return nil
+	}
+	refusal := unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	if setup.TrapSubreaper {
+		refusal = unix.SECCOMP_RET_TRAP
 	}
 	const (
 		load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET
@@ -117,7 +121,7 @@ func refuseSubreaper(setup wire.Setup) error {
 		{Code: equal, K: unix.SYS_PRCTL, Jf: 3},
 		{Code: load, K: first},
 		{Code: equal, K: unix.PR_SET_CHILD_SUBREAPER, Jf: 1},
-		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: ret, K: refusal},
 		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
 	}
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}

@@ -34,6 +34,8 @@ var roles = map[string]func(args []string) error{
 	"downpour":   downpour,
 	"recur":      recur,
 	"trace":      trace,
+	"traceme":    traceMe,
+	"move-group": moveGroup,
 	"neglect":    neglect,
 	"intrude":    intrude,
 	"eat":        eat,

@@ -101,6 +101,36 @@ func trace(args []string) error {
 	return nil
 }
 
+// traceMe asks to be traced by its parent, which does not know of that, and stops.
+func traceMe([]string) error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0); errno != 0 {
+		return errno
+	}
+	fmt.Println("ready")
+	return unix.Kill(unix.Getpid(), unix.SIGUSR1)
+}
+
+// moveGroup leaves its process group for its parent's, and says so of a SIGTERM.
+func moveGroup([]string) error {
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, unix.SIGTERM)
+	group, err := unix.Getpgid(unix.Getppid())
+	if err != nil {
+		return err
+	}
+	if err := unix.Setpgid(0, group); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	select {
+	case <-told:
+		fmt.Println("told")
+		return nil
+	case <-time.After(bound):
+		return fmt.Errorf("nobody told me")
+	}
+}
+
 // neglect is a parent that does not wait: its child stays a zombie as long as it lives.
 func neglect([]string) error {
 	name := append([]byte("neglectful"), 0)

@@ -24,8 +24,10 @@ type Setup struct {
 	UID         int      // user, and group, to become; 0 = as it is
 	DropCaps    []int    // capabilities removed from every set, the bounding set included
 	NoSubreaper bool     // a seccomp filter refuses PR_SET_CHILD_SUBREAPER
-	NoProc      bool     // /proc is not mounted for the command
-	HidePid     bool     // /proc is mounted hidepid=2
+	// TrapSubreaper: a filter sends SIGSYS for it, and the call returns garbage
+	TrapSubreaper bool
+	NoProc        bool // /proc is not mounted for the command
+	HidePid       bool // /proc is mounted hidepid=2
 }
 
 // Ended is what the namespace's init reports the moment the command under test has ended.
