@@ -9,4 +9,4 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
-require github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51 // indirect
+require github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51

@@ -1,6 +1,7 @@
 package foster_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -28,7 +29,7 @@ func TestTheOptionsTableIsTheStructs(t *testing.T) {
 			want = append(want, "-"+s.Short)
 		}
 	}
-	want = append(want, "--check", "--version", "--help")
+	want = append(want, "--no-env", "--check", "--version", "--help")
 	var got []string
 	for row := range strings.Lines(section) {
 		cells := strings.Split(row, "|")
@@ -43,5 +44,33 @@ func TestTheOptionsTableIsTheStructs(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("the table has %q, the struct %q", got, want)
+	}
+}
+
+// The table of what can be set for one of several commands is made from the struct: where it is not the same, the test
+// prints it.
+func TestTheTableOfSeveralCommandsIsTheStructs(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	want.WriteString("| key | default | meaning |\n|---|---|---|\n")
+	shared := map[string]bool{}
+	for _, s := range supervisor.Settings() {
+		shared[s.Key] = true
+	}
+	for _, s := range supervisor.CommandSettings() {
+		if shared[s.Key] {
+			continue
+		}
+		value := s.Default
+		if value == "" {
+			value = "none"
+		}
+		fmt.Fprintf(&want, "| `%s` | %s | %s |\n", s.Key, value, s.Help)
+	}
+	if !strings.Contains(string(text), want.String()) {
+		t.Errorf("not in README.md:\n%s", want.String())
 	}
 }

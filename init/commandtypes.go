@@ -340,7 +340,7 @@ func (n Nice) String() string { return optional(n.N) }
 func between(text []byte, least, most int) (*int, error) {
 	n, err := strconv.Atoi(string(text))
 	if err != nil || n < least || n > most {
-		return nil, fmt.Errorf("%q is no number from %d to %d", text, least, most)
+		return nil, fmt.Errorf("%q is no such number: write %d to %d", text, least, most)
 	}
 	return &n, nil
 }
@@ -365,7 +365,7 @@ func (s *Signals) UnmarshalText(text []byte) error {
 		}
 		switch unix.Signal(sig) {
 		case unix.SIGTERM, unix.SIGINT, unix.SIGQUIT, unix.SIGKILL, unix.SIGSTOP, unix.SIGCHLD, unix.SIGPIPE, unix.SIGURG:
-			return fmt.Errorf("%q is not passed on: it stops everything, or cannot be caught", word)
+			return fmt.Errorf("%q is not passed on: it stops everything, or cannot be caught; write such as HUP,USR1", word)
 		}
 		*s = append(*s, sig)
 	}

@@ -154,6 +154,9 @@ func (plan *Plan) validateTypes(problems *Problems) {
 	if plan.line != nil && len(plan.line.Command.Argv) > 0 {
 		problems.add(Problem{Source: plan.line.source("COMMAND"), Text: "there is a command on the command line", Hint: "give one of the two"})
 	}
+	if len(plan.Config.PassFDs) > 0 && (len(plan.commands) > 1 || plan.commands[0].supervised()) {
+		problems.add(Problem{Source: plan.source("PASS_FDS"), Text: "descriptors are passed to the only command, not to one of several", Hint: "take it out"})
+	}
 	if len(plan.commands) > 0 && len(plan.ofType(TypeMain)) == 0 {
 		problems.add(Problem{Source: Prefix + "COMMANDS", Text: "no main command: nothing would keep the container alive", Hint: "set TYPE of one to main, or leave it out"})
 	}

@@ -18,6 +18,7 @@ import (
 type Plan struct {
 	Config   Config
 	Check    bool // print it, run nothing
+	noEnv    bool // no variable is read
 	commands []*command
 	line     *command         // the one of the command line, nil if there is none
 	sources  map[string]value // what was set for foster itself and for all, by variable
@@ -28,36 +29,49 @@ type Plan struct {
 func Load(args, environ []string) (*Plan, error) {
 	var problems Problems
 	plan := &Plan{Config: defaults, sources: make(map[string]value)}
-	given := ours(environ)
-	if len(given) > 0 {
-		for _, s := range Settings() {
-			take(given, s.Variable, s, plan.sources, &problems)
-		}
-	}
-	rest, err := plan.options(args, plan.sources, &problems)
+	line, parsed, err := plan.options(args, &problems)
 	if err != nil {
 		return nil, err
 	}
+	given := ours(environ)
+	if plan.noEnv {
+		clear(given)
+	}
+	if len(given) > 0 {
+		plan.takeShared(given, &problems)
+	}
 	if len(plan.sources) > 0 { // a test holds that env finds the same where nothing is set
+		maps.DeleteFunc(plan.sources, func(_ string, v value) bool { return v.text == "" })
 		plan.Config = parse[Config](plan.sources, Prefix, &problems)
 	}
-	plan.collect(rest, given, &problems)
+	none := len(line) == 0 && len(plan.Config.Commands) == 0 && !problems.about(Prefix+"COMMANDS")
+	if parsed && none || len(line) > 0 && line[0] == "" {
+		problems.add(Problem{Text: "no command to run", Hint: "foster [options] [--] COMMAND [ARG...]"})
+	}
+	plan.collect(line, given, &problems)
 	for _, c := range plan.commands {
 		c.resolve(environ, &problems)
 	}
 	if plan.line != nil {
-		plan.line.Spec.Args = rest
+		plan.line.Spec.Args = line
 	}
 	if plan.alone() && !plan.line.hasOwn() {
 		plan.line.Spec.Name = "" // it is called what it runs
 	}
 	plan.validate(&problems)
-	for _, c := range plan.commands {
-		if len(plan.commands) > 1 || c != plan.line || c.supervised() {
-			problems.add(Problem{Source: Prefix + "COMMANDS", Text: "several commands, and what needs a supervisor, are not run yet", Hint: "give one command after --"})
+	return plan, problems.err()
+}
+
+// takeShared takes out of given what is set for foster itself and for all
+// commands; an option beats it.
+func (plan *Plan) takeShared(given map[string]string, problems *Problems) {
+	for _, s := range Settings() {
+		if _, set := plan.sources[s.Variable]; set {
+			delete(given, s.Variable)
+		} else {
+			take(given, s.Variable, s, plan.sources, problems)
 		}
 	}
-	return plan, problems.err()
 }
 
 // collect finds the commands and hands each its variables. What is left then is
@@ -73,11 +87,15 @@ func (plan *Plan) collect(line []string, given map[string]string, problems *Prob
 	if plan.alone() && len(given) == 0 && len(plan.sources) == 0 {
 		return
 	}
+	misnamed := problems.about(Prefix + "COMMANDS")
 	plan.nameProblems(problems)
 	known := variables(Settings(), Prefix)
 	for _, c := range plan.commands {
 		c.collect(given, plan.sources, problems)
 		known = append(known, variables(CommandSettings(), prefixOf(c.Name))...)
+	}
+	if misnamed {
+		return // nobody knows then whose variables there are
 	}
 	for name := range given {
 		problems.add(Problem{Source: name, Text: "unknown variable", Hint: didYouMean(name, known)})
@@ -94,11 +112,11 @@ func variables(list []Setting, prefix string) (names []string) {
 // alone reports whether there is one command, that of the command line.
 func (plan *Plan) alone() bool { return len(plan.commands) == 1 && plan.line != nil }
 
-// options puts what the command line says over the variables, and returns what
-// follows the options: the command.
-func (plan *Plan) options(args []string, values map[string]value, problems *Problems) ([]string, error) {
+// options reads the options of the command line into sources, and returns what
+// follows them: the command. parsed is false where they could not be told apart.
+func (plan *Plan) options(args []string, problems *Problems) (line []string, parsed bool, err error) {
 	if len(args) > 1 && args[0] == "--" && args[1] != "" {
-		return args[1:], nil // as in most images: nothing to parse before the command may start
+		return args[1:], true, nil // as in most images: nothing to parse before the command may start
 	}
 	set := flag.NewFlagSet("foster", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
@@ -108,34 +126,32 @@ func (plan *Plan) options(args []string, values map[string]value, problems *Prob
 	for _, s := range Settings() {
 		for _, name := range []string{s.Option, s.Short} {
 			if name != "" { // not every variable has an option
-				set.Var(option{name, s, values, problems}, name, "")
+				set.Var(option{name, s, plan.sources, problems}, name, "")
 				names = append(names, dashed(name))
 			}
 		}
 	}
 	set.BoolVar(&plan.Check, "check", false, "")
+	set.BoolVar(&plan.noEnv, "no-env", false, "")
 	set.BoolVar(&help, "help", false, "")
 	set.BoolVar(&help, "h", false, "")
 	set.BoolVar(&version, "version", false, "")
 	if err := set.Parse(args); err != nil {
-		problems.add(badOption(err, args, append(names, "--check", "--help", "--version")))
-		return nil, nil
+		problems.add(badOption(err, args, append(names, "--no-env", "--check", "--help", "--version")))
+		return nil, false, nil
 	}
 	switch {
 	case help:
-		return nil, ErrHelp
+		return nil, false, ErrHelp
 	case version:
-		return nil, ErrVersion
-	case set.NArg() == 0 && values[Prefix+"COMMANDS"].text != "":
-		return nil, nil // all are in variables
-	case set.NArg() == 0 || set.Arg(0) == "":
-		problems.add(Problem{Text: "no command to run", Hint: "foster [options] [--] COMMAND [ARG...]"})
+		return nil, false, ErrVersion
 	}
-	return set.Args(), nil
+	return set.Args(), true, nil
 }
 
 // option stores what an option of the command line says where the variable's
-// value would be, to be parsed with all others.
+// value would be, to be parsed with all others; an empty text is no value, and
+// not the variable's either.
 type option struct {
 	name     string
 	setting  Setting
@@ -149,14 +165,13 @@ func (o option) Set(text string) error {
 	source := dashed(o.name)
 	variable := o.setting.Variable
 	switch before, twice := o.values[variable]; {
-	case twice && before.source != variable:
+	case twice:
 		o.problems.add(Problem{Source: source, Text: fmt.Sprintf("given twice, %q and %q", before.text, text), Hint: "give it once"})
 	case text == "":
 		o.problems.add(Problem{Source: source, Text: "empty value", Hint: "give it a value or leave the option out"})
 	}
-	if text == "" || o.setting.unset(text) {
-		delete(o.values, variable)
-		return nil
+	if o.setting.unset(text) {
+		text = ""
 	}
 	o.values[variable] = value{text, source}
 	return nil
@@ -191,8 +206,10 @@ func badOption(err error, args, names []string) Problem {
 // validate checks what can be checked before anything is started, beside what
 // each command has checked.
 func (plan *Plan) validate(problems *Problems) {
-	plan.order(problems)
-	plan.validateTypes(problems)
+	if !slices.ContainsFunc(plan.commands, func(c *command) bool { return c.clashes }) {
+		plan.order(problems)
+		plan.validateTypes(problems)
+	}
 	for _, fd := range plan.Config.PassFDs {
 		plan.validateFD("PASS_FDS", fd, problems)
 	}
@@ -258,7 +275,8 @@ func Usage() string {
 		}
 		fmt.Fprintf(&b, "  %-30s %s\n", name+" "+s.Arg, text)
 	}
-	b.WriteString("      --check                    validate, print what is in effect, run nothing\n" +
+	b.WriteString("      --no-env                   read no variable, for exec probes\n" +
+		"      --check                    validate, print what is in effect, run nothing\n" +
 		"      --version, --help\n" +
 		"Options are variables too: --umask is " + Prefix + "UMASK; the option wins.\n" +
 		"Several commands: " + Prefix + "COMMANDS names them, " + Prefix + "<NAME>_COMMAND and others say how.\n" +

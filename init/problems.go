@@ -37,6 +37,11 @@ func (p Problems) Error() string {
 
 func (p *Problems) add(problem Problem) { *p = append(*p, problem) }
 
+// about reports whether there is one with this source.
+func (p *Problems) about(source string) bool {
+	return slices.ContainsFunc(*p, func(q Problem) bool { return q.Source == source })
+}
+
 // err returns nil if there are none. What is set for all commands is wrong for
 // each, and said once.
 func (p Problems) err() error {

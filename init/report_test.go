@@ -70,9 +70,9 @@ func TestARunLeavesOneLineMoreAndAMessage(t *testing.T) {
 	}
 	// Relative paths: the run leaves the directory.
 	plan := load(t, []string{"--report", "report", "--termination-message", "message", "sh", "-c", "exit 3"}, os.Environ())
-	r, err := plan.Run(quiet())
-	if err != nil || r.ExitCode != 3 {
-		t.Errorf("got %+v, %v", r, err)
+	code, err := plan.Run(quiet(), nil)
+	if err != nil || code != 3 {
+		t.Errorf("got %d, %v", code, err)
 	}
 	lines := strings.Split(read(t, filepath.Join(dir, "report")), "\n")
 	var line reportLine
@@ -93,9 +93,9 @@ func TestASuccessCodeIsASuccess(t *testing.T) {
 	}
 	message := filepath.Join(t.TempDir(), "message")
 	plan := load(t, []string{"--success-exit-codes", "0,3", "--termination-message", message, "sh", "-c", "exit 3"}, os.Environ())
-	r, err := plan.Run(quiet())
-	if err != nil || r.ExitCode != 0 || r.Reason != exec.Completed {
-		t.Errorf("got %+v, %v", r, err)
+	code, err := plan.Run(quiet(), nil)
+	if err != nil || code != 0 {
+		t.Errorf("got %d, %v", code, err)
 	}
 	if _, err := os.Stat(message); err == nil {
 		t.Error("a success left a message")
@@ -114,7 +114,7 @@ func TestATerminationMessageIsCutToWhatKubernetesReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := load(t, []string{"--termination-message", message, "/no/such/" + strings.Repeat("ä", 3000)}, os.Environ())
-	if _, err := plan.Run(quiet()); err == nil {
+	if _, err := plan.Run(quiet(), nil); err == nil {
 		t.Error("no error")
 	}
 	if got := read(t, message); len(got) > 4096 || len(got) < 4090 || !utf8.ValidString(got) || !strings.HasPrefix(got, "/no/such/ä") {

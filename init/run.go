@@ -7,14 +7,17 @@ import (
 )
 
 // Run runs the plan in this process, leaves the report and the termination
-// message, and returns the result, whose ExitCode is the process's. The error
-// is a *exec.StartError where the command never ran.
-func (plan *Plan) Run(log *slog.Logger) (*exec.Result, error) {
+// message, and returns the exit code. The error is a *exec.StartError where the
+// only command never ran.
+func (plan *Plan) Run(log *slog.Logger, paint Paint) (code int, err error) {
+	if len(plan.commands) > 1 || plan.line == nil || plan.line.supervised() {
+		return plan.supervise(log, paint), nil
+	}
+	c := plan.line
 	opt := exec.Options{Log: log, PassFDs: plan.Config.PassFDs}
 	if fd := plan.Config.Report.FD; fd > 0 {
 		opt.KeepFDs = []int{fd}
 	}
-	c := plan.line
 	r, err := exec.Keep(&c.Spec, opt)
 	if err == nil && c.Command.SuccessExitCodes.Has(r.ExitCode) {
 		r.ExitCode = 0
@@ -30,5 +33,5 @@ func (plan *Plan) Run(log *slog.Logger) (*exec.Result, error) {
 			log.Warn("termination message not written", "error", err)
 		}
 	}
-	return r, err
+	return r.ExitCode, err
 }

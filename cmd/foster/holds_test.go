@@ -29,7 +29,6 @@ func TestWithoutProcTheTreeIsGoneAllTheSame(t *testing.T) {
 		w.Setup.NoProc = true
 		script := `(setsid sh -c "sleep 7071 & sleep 7071" &); sleep 9`
 		w.Run(t, "-t", "300ms", "-g", "0", "--", "sh", "-c", script).Exits(124).Before(bound).Clean()
-		w.Run(t, "--", "sh", "-c", "sleep 7071 & exit 7").Exits(7).Before(bound).Clean()
 	})
 }
 

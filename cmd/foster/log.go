@@ -30,6 +30,16 @@ func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
 	return slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
 }
 
+// paint puts the command's name before its lines, in a colour of its own where a
+// terminal shows it.
+func paint(name string, index, fd int) string {
+	if !isTerminal(fd) || os.Getenv("NO_COLOR") != "" {
+		return name + " | "
+	}
+	colours := [...]string{"36", "33", "32", "35", "34", "96", "93", "92", "95", "94"}
+	return "\x1b[" + colours[index%len(colours)] + "m" + name + " |\x1b[0m "
+}
+
 func isTerminal(fd int) bool {
 	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	return err == nil

@@ -34,9 +34,9 @@ func run(args, environ []string) int {
 	case plan.Check:
 		return check(plan)
 	}
-	result, err := plan.Run(newLogger(slog.Level(plan.Config.LogLevel), plan.Config.LogFormat))
+	code, err := plan.Run(newLogger(slog.Level(plan.Config.LogLevel), plan.Config.LogFormat), paint)
 	if err != nil {
 		tell(err)
 	}
-	return result.ExitCode
+	return code
 }

@@ -2,6 +2,7 @@ package nstest
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ type Outcome struct {
 // Report is one line of foster's report.
 type Report struct {
 	Name      string     `json:"name"`
+	Attempt   int        `json:"attempt"`
+	Started   time.Time  `json:"started_at"`
 	Pid       int        `json:"pid"`
 	Reason    string     `json:"reason"`
 	ExitCode  int        `json:"exit_code"`
@@ -77,8 +80,10 @@ func (o *Outcome) Clean() *Outcome {
 	if !o.EOF {
 		o.t.Errorf("somebody still holds a pipe\n%s", o)
 	}
-	if r := o.Report(); len(r.Survivors) != 0 {
-		o.t.Errorf("survivors: %v", r.Survivors)
+	for _, r := range o.Reports() {
+		if len(r.Survivors) != 0 {
+			o.t.Errorf("survivors of %s: %v", r.Name, r.Survivors)
+		}
 	}
 	return o
 }
@@ -135,21 +140,43 @@ func (o *Outcome) Silent() *Outcome {
 // Report is the one line that foster reported.
 func (o *Outcome) Report() Report {
 	o.t.Helper()
-	var r Report
-	lines := 0
+	all := o.Reports()
+	if len(all) != 1 {
+		o.t.Errorf("%d lines reported, want 1\n%s", len(all), o)
+		return Report{}
+	}
+	return all[0]
+}
+
+// Reports are all lines that foster reported, in their order.
+func (o *Outcome) Reports() (all []Report) {
+	o.t.Helper()
 	for line := range strings.Lines(o.report) {
 		if !strings.HasPrefix(line, "{") {
 			continue
 		}
-		lines++
+		var r Report
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
 			o.t.Errorf("report %q: %v", line, err)
 		}
+		all = append(all, r)
 	}
-	if lines != 1 {
-		o.t.Errorf("%d lines reported, want 1\n%s", lines, o)
+	return all
+}
+
+// Ran wants the runs of the command to have ended with these exit codes, in this order.
+func (o *Outcome) Ran(name string, codes ...int) *Outcome {
+	o.t.Helper()
+	var got []int
+	for _, r := range o.Reports() {
+		if r.Name == name {
+			got = append(got, r.ExitCode)
+		}
 	}
-	return r
+	if !slices.Equal(got, codes) {
+		o.t.Errorf("%s ended with %v, want %v\n%s", name, got, codes, o)
+	}
+	return o
 }
 
 func (o *Outcome) String() string {

@@ -13,7 +13,7 @@ import (
 )
 
 // Patience is how long a run may last, or a line may take to appear, before the test gives up.
-const Patience = time.Minute
+const Patience = 4 * time.Minute
 
 // Run is foster at work.
 type Run struct {
