@@ -2,6 +2,7 @@ package exec
 
 import (
 	"log/slog"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -13,9 +14,10 @@ import (
 // everyone.
 const markBase = 7071 << 10
 
-// Mark returns the RLIMIT_LOCKS that tells processes of a Remote command from
-// strays, should both fall to this process: another one than its own, also where
-// it is a command of a foster itself. It is a mark and no boundary.
+// Mark returns the RLIMIT_LOCKS of Remote commands, which tells their processes
+// from strays should both fall to this process: a lower one than its own, also
+// where it is a command of a foster itself. Only a process with CAP_SYS_RESOURCE
+// can raise it again, so it is a mark and no boundary.
 func Mark() uint64 {
 	var own unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_LOCKS, &own) != nil || own.Max > markBase || own.Max < 2 {
@@ -54,8 +56,9 @@ func (f *Fallen) Pass(isKeeper func(pid int) bool) (alive int) {
 }
 
 func (f *Fallen) each(isKeeper func(pid int) bool, sig unix.Signal) (n int) {
+	own := f.tree.files.LockLimit(os.Getpid())
 	f.tree.walk(func(m member) bool {
-		if m.direct && (isKeeper(m.Pid) || f.tree.files.LockLimit(m.Pid) != Mark()) {
+		if m.direct && (isKeeper(m.Pid) || f.tree.files.LockLimit(m.Pid) == own) {
 			return false
 		}
 		if !m.Dead() {

@@ -126,7 +126,7 @@ func TestS06_OldChildrenAreGoneBeforeTheNextRun(t *testing.T) {
 
 func TestT15_ACommandThatKillsItsKeeperIsEndedAndNoOtherHarmed(t *testing.T) {
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
-		bad := `setsid setsid sleep 7071 & (setsid sleep 7072 &); until pgrep -f "sleep 7072" >/dev/null; do :; done; kill -9 $PPID; sleep 7073`
+		bad := `prlimit --locks=5:5 setsid sleep 7071 & (setsid sleep 7072 &); until pgrep -f "sleep 7072" >/dev/null; do :; done; kill -9 $PPID; sleep 7073`
 		r := many(w, "good,bad", "BAD_COMMAND="+shell(bad), "BAD_RESTART_POLICY=OnFailure", "BAD_BACKOFF=1h",
 			"GOOD_COMMAND="+shell("echo ready; exec sleep inf")).Start(t).Expect("ready").ExpectReport(`"bad"`)
 		r.Until("the bad one's end", func(all []wire.Process) bool { return !running("sleep 7071")(all) && !running("sleep 7072")(all) })

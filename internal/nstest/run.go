@@ -185,3 +185,16 @@ func (r *Run) scene() string {
 	}
 	return b.String()
 }
+
+// TrySignal sends the program a signal some time after it has started its first child, if it has not ended by then.
+func (r *Run) TrySignal(s unix.Signal, after time.Duration) {
+	r.t.Helper()
+	pid := r.Pid() // a program that has ended is not reaped before the test has seen it run
+	for r.isProgram(pid) && len(wire.Children("/proc", pid)) == 0 {
+		time.Sleep(100 * time.Microsecond)
+	}
+	time.Sleep(after)
+	if r.isProgram(pid) {
+		_ = unix.Kill(pid, s)
+	}
+}

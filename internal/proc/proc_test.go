@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
@@ -107,6 +108,37 @@ func TestTheProcOfAnotherNamespaceIsForeign(t *testing.T) {
 		if p := play(t, attr, "namespace", mount); len(p.lines) != 1 || p.lines[0] != want {
 			t.Errorf("%s /proc: Open says %q, want %q", mount, p.lines, want)
 		}
+	}
+}
+
+func TestTheLimitOnLocksIsTheHardOneAndUnlimitedIs0(t *testing.T) {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_LOCKS, &limit); err != nil {
+		t.Fatal(err)
+	}
+	want := limit.Max
+	if want == unix.RLIM_INFINITY {
+		want = 0
+	}
+	r, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.LockLimit(os.Getpid()); got != want {
+		t.Errorf("got %d, want %d", got, want)
+	}
+	lower := unix.Rlimit{Cur: 5, Max: 7}
+	child := exec.Command("sleep", "7071")
+	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = child.Process.Kill(); _ = child.Wait() }()
+	if err := unix.Prlimit(child.Process.Pid, unix.RLIMIT_LOCKS, &lower, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.LockLimit(child.Process.Pid); got != 7 {
+		t.Errorf("got %d, want 7", got)
 	}
 }
 
