@@ -81,13 +81,14 @@ type keeper struct {
 	why       Reason    // Completed until a stop has begun
 	deadline  time.Time // zero: none
 	graceEnd  time.Time
-	told      uint64    // when the group, or with TargetTree all, had the stop signal, as proc.Ticks; 0 is not yet
-	lookAgain time.Time // for those that were too young for it; zero is not needed
-	lethal    bool      // SIGKILL has been sent
-	victims   *sweep    // nil until it has begun
-	reaped    int       // processes, for a sweep to see whether it gets on
-	oom       bool      // the kernel killed the main process for want of memory
-	ooms      int       // oom kills in the cgroup at the start
+	told      uint64         // when the group had the stop signal, as proc.Ticks; 0 is not yet
+	heard     map[int]uint64 // the others that have had it, by pid: start time
+	lookAgain time.Time      // for those that were missed, or too young for it; zero is not needed
+	lethal    bool           // SIGKILL has been sent
+	victims   *sweep         // nil until it has begun
+	reaped    int            // processes, for a sweep to see whether it gets on
+	oom       bool           // the kernel killed the main process for want of memory
+	ooms      int            // oom kills in the cgroup at the start
 	res       Result
 }
 
@@ -180,7 +181,7 @@ func (k *keeper) watch() {
 			k.sweep()
 			return
 		} else if passed(k.lookAgain, now) {
-			k.tellYoung()
+			k.tellOrphans()
 		}
 		signals, control := sigwait.Wait(k.next(), k.control)
 		k.handle(signals)

@@ -91,7 +91,10 @@ func (k *keeper) stop(why Reason) {
 	if k.spec.SignalTarget != TargetProcess {
 		k.told = proc.Ticks()
 	}
-	k.signal(sig, unix.SIGCONT) // a stopped process could not act on it
+	k.signalMain(sig, unix.SIGCONT) // a stopped process could not act on it
+	if k.spec.SignalTarget == TargetTree {
+		k.tellAll()
+	}
 }
 
 func (k *keeper) beginGrace() {
@@ -112,26 +115,30 @@ func (k *keeper) kill(why Reason) {
 	}
 }
 
-// signal sends the signals to the signal target.
-func (k *keeper) signal(sigs ...unix.Signal) {
+// signal sends sig to the signal target.
+func (k *keeper) signal(sig unix.Signal) {
+	if !k.ended {
+		k.signalMain(sig)
+	}
+	switch {
+	case k.spec.SignalTarget == TargetTree:
+		k.tell(func(m member) bool { return k.ended || m.Group != k.pid }, sig)
+	case k.spec.SignalTarget == TargetGroup && k.ended:
+		// It has no leader to hold its number any more: who is in it is reached
+		// one by one.
+		k.tell(func(m member) bool { return m.Group == k.pid }, sig)
+	}
+}
+
+// signalMain sends the signals to the main process or its group.
+func (k *keeper) signalMain(sigs ...unix.Signal) {
 	for _, sig := range sigs {
-		if k.ended {
-			break
-		}
 		if k.spec.SignalTarget != TargetProcess {
 			k.warn(k.reap.Signal(-k.pid, sig), sig)
 		}
 		if pgid, _ := unix.Getpgid(k.pid); pgid != k.pid || k.spec.SignalTarget == TargetProcess {
 			k.warn(k.reap.Signal(k.pid, sig), sig) // it may have left its own group
 		}
-	}
-	switch {
-	case k.spec.SignalTarget == TargetTree:
-		k.tell(func(m member) bool { return k.ended || m.Group != k.pid }, sigs...)
-	case k.spec.SignalTarget == TargetGroup && k.ended:
-		// It has no leader to hold its number any more: who is in it is reached
-		// one by one.
-		k.tell(func(m member) bool { return m.Group == k.pid }, sigs...)
 	}
 }
 
@@ -146,17 +153,49 @@ func (k *keeper) tellLeftovers() {
 		return // at once: the sweep is next
 	}
 	k.log.Info("leftovers stopping", "command", k.res.Name, "signal", sigwait.Name(sig), "grace_period", time.Until(k.graceEnd).Round(time.Millisecond).String())
-	k.tell(func(m member) bool { return !k.hasBeenTold(m) }, sig, unix.SIGCONT)
+	k.tellAll()
+}
+
+// tellAll sends the stop signal to all of the tree that have not had it. Who ends
+// while it is looked at hands on children that this look misses: the next ones
+// meet them. The looks are bounded: a fork bomb has new ones for ever.
+func (k *keeper) tellAll() {
+	if k.heard == nil {
+		k.heard = make(map[int]uint64)
+	}
+	for look := 0; look < 10 && k.tellMore(func(m member) bool { return !k.hasBeenTold(m) }); {
+		look++
+	}
 	k.lookAgain = time.Now().Add(youth)
 }
 
-// tellYoung tells the orphans that were too young to understand: what a shell
-// forks has the shell's handlers until it executes its program, and forgets what
-// came before.
-func (k *keeper) tellYoung() {
+// tellMore sends the stop signal to those of whom who says so and that have not
+// had it from here, and reports whether there were any.
+func (k *keeper) tellMore(who func(member) bool) (any bool) {
+	k.tell(func(m member) bool {
+		start, heard := k.heard[m.Pid]
+		if heard && start == m.StartTime || !who(m) {
+			return false
+		}
+		k.heard[m.Pid], any = m.StartTime, true
+		return true
+	}, k.spec.stopSignal(), unix.SIGCONT)
+	return any
+}
+
+// tellOrphans tells those that have become orphans since, and again those that
+// were too young to understand: what a shell forks has the shell's handlers until
+// it executes its program, and forgets what came before. Who has a parent is that
+// one's affair: it may be what it tidies up with.
+func (k *keeper) tellOrphans() {
 	told := proc.Ticks() - uint64((time.Since(k.lookAgain)+youth)/proc.Tick)
 	k.lookAgain = time.Time{}
-	k.tell(func(m member) bool { return tooYoung(m, told) }, k.spec.stopSignal(), unix.SIGCONT)
+	for pid, start := range k.heard {
+		if young(start, told) {
+			delete(k.heard, pid)
+		}
+	}
+	k.tellMore(func(m member) bool { return m.direct && (!k.hasBeenTold(m) || young(m.StartTime, told)) })
 }
 
 func (k *keeper) tell(who func(member) bool, sigs ...unix.Signal) {
@@ -170,21 +209,21 @@ func (k *keeper) tell(who func(member) bool, sigs ...unix.Signal) {
 	})
 }
 
-// hasBeenTold reports whether the process has had the stop signal, or works for
-// one that has. Of one that nothing is known of it says no: better twice.
+// hasBeenTold reports whether the process has had the stop signal with its group.
+// Of one that nothing is known of it says no: better twice.
 func (k *keeper) hasBeenTold(m member) bool {
-	target := m.Group == k.pid || k.spec.SignalTarget == TargetTree && k.why != Completed // by a stop
-	return k.told != 0 && target && m.StartTime != 0 && !tooYoung(m, k.told)
+	if m.Pid == k.pid {
+		return k.told != 0 || k.spec.SignalTarget == TargetProcess
+	}
+	return k.told != 0 && m.Group == k.pid && m.StartTime != 0 && !(m.direct && young(m.StartTime, k.told))
 }
 
 // youth is how long a process may take from its fork to its program.
 const youth = 50 * time.Millisecond
 
-// tooYoung reports whether the process is an orphan that was not there, or not
-// yet itself, at the time given. One with a parent is that one's affair.
-func tooYoung(m member, ticks uint64) bool {
-	return m.direct && m.StartTime+uint64(youth/proc.Tick) >= ticks
-}
+// young reports whether a process of this start time was not there, or not yet
+// itself, at the time given.
+func young(start, ticks uint64) bool { return start+uint64(youth/proc.Tick) >= ticks }
 
 // walk visits every living process of the tree.
 func (k *keeper) walk(visit func(member)) {

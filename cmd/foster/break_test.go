@@ -111,3 +111,12 @@ func TestFosterDoesNotSpinWhereTheCommandTakesItsDescriptors(t *testing.T) {
 		t.Errorf("%v of CPU time while the command slept", used)
 	}
 }
+
+// Who ends on the stop signal hands its children on, and they have had none.
+func TestChildrenOfLeftoversAreToldHoweverFastTheirParentEnds(t *testing.T) {
+	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+		script := `for i in $(seq 40); do (setsid sh -c "sleep 7071 & sleep 7071" &); done; until [ $(pgrep -fc "^sleep 7071") -ge 80 ]; do :; done; echo ready; exec sleep 7072`
+		r := w.Start(t, "-g", "60", "--", "sh", "-c", script).Expect("ready").Until("sleep", running("sleep 7072"))
+		r.Signal(unix.SIGTERM).Wait().Exits(143).Before(soon).Clean().Killed(0, 0)
+	})
+}
