@@ -10,3 +10,5 @@ require (
 )
 
 require github.com/kballard/go-shellquote v0.0.0-20180428030007-95032a82bc51
+
+require gopkg.in/yaml.v3 v3.0.1

@@ -149,7 +149,7 @@ func TestL04_ASlowReaderIsNotPaidForWithMemory(t *testing.T) {
 	w.Stdout = write
 	r := many(w, "a,b", "A_COMMAND="+shell("yes 'a line of some length, as programs print them, and then some more of it to make it one hundred bytes'"), "A_LOG=prefix", "B_COMMAND=sleep inf").Start(t)
 	buf := make([]byte, 1<<20)
-	for total := 0; total < 200<<20; {
+	for total := 0; total < 50<<20; {
 		n, err := read.Read(buf)
 		if err != nil {
 			t.Fatal(err)

@@ -29,7 +29,7 @@ func TestAnyCommandsEndAsTheRulesSay(t *testing.T) {
 	if given := os.Getenv("MODEL_SEED"); given != "" {
 		seed, _ = strconv.ParseUint(given, 10, 64)
 	}
-	for i := range uint64(16) {
+	for i := range uint64(8) {
 		t.Run(fmt.Sprintf("MODEL_SEED=%d", seed+i), func(t *testing.T) {
 			t.Parallel()
 			model(t, rand.New(rand.NewPCG(seed+i, 0)))

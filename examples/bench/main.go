@@ -43,6 +43,7 @@ var figures = []figure{
 	{"sweep", (*bench).sweep},
 	{"orphans", (*bench).orphans},
 	{"storm", (*bench).storm},
+	{"many", (*bench).many},
 }
 
 // errUnavailable marks a figure that cannot be had on this machine: that is said in the table, and is no failure.

@@ -81,9 +81,15 @@ func (r *Run) Signal(s unix.Signal) *Run {
 	return r
 }
 
-// Processes lists the namespace as it sees itself.
+// Processes lists the namespace as it sees itself; nothing until it has a /proc of its own, for what is mounted there
+// before is the machine's.
 func (r *Run) Processes() []wire.Process {
-	all, err := wire.List(fmt.Sprintf("/proc/%d/root/proc", r.top))
+	proc := fmt.Sprintf("/proc/%d/root/proc", r.top)
+	var own, machine unix.Stat_t
+	if unix.Stat(proc, &own) != nil || unix.Stat("/proc", &machine) != nil || own.Dev == machine.Dev {
+		return nil
+	}
+	all, err := wire.List(proc)
 	if err != nil && !os.IsNotExist(err) {
 		r.t.Error(err)
 	}
