@@ -163,8 +163,10 @@ func (k *keeper) tellAll() {
 	if k.heard == nil {
 		k.heard = make(map[int]uint64)
 	}
-	for look := 0; look < 10 && k.tellMore(func(m member) bool { return !k.hasBeenTold(m) }); {
-		look++
+	for look := 0; look < 10 && k.tellMore(func(m member) bool { return !k.hasBeenTold(m) }); look++ {
+		if k.tree.files == nil {
+			break // there are only children to be seen, and those do not change in between
+		}
 	}
 	k.lookAgain = time.Now().Add(youth)
 }

@@ -226,6 +226,9 @@ func (s *service) backOff(lasted time.Duration) {
 func (s *service) giveUp() {
 	s.clear()
 	s.state = stopped
+	if s.last != nil && !s.success {
+		s.sup.failures = append(s.sup.failures, s)
+	}
 }
 
 // met reports whether the command is what another one needs it to be.

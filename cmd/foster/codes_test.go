@@ -53,7 +53,7 @@ func TestE02_NoStatusIsLostInARainOfOrphans(t *testing.T) {
 		t.Run(fmt.Sprint(quarter), func(t *testing.T) {
 			t.Parallel()
 			w := nstest.Subreaper()
-			w.Program = []string{w.Helper(t), "downpour", "500", w.Foster(t)}
+			w.Program = []string{w.Helper(t), "downpour", fmt.Sprint(nstest.Rounds(500)), w.Foster(t)}
 			wants(t, w.Run(t))
 		})
 	}

@@ -121,6 +121,17 @@ func TestTheTerminationMessageNamesTheFirstCauseFirst(t *testing.T) {
 	})
 }
 
+func TestACommandThatIsStoppedWhileItWaitsForARestartIsInTheMessage(t *testing.T) {
+	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+		path := filepath.Join(t.TempDir(), "message")
+		r := many(w, "a", "A_COMMAND="+shell("exit 7"), "A_RESTART_POLICY=OnFailure", "A_BACKOFF=1h", "TERMINATION_MESSAGE_PATH="+path).Start(t).ExpectReport(`"a"`)
+		r.Signal(unix.SIGTERM).Wait().Exits(7).Before(soon).Clean()
+		if text, _ := os.ReadFile(path); !strings.HasPrefix(string(text), "a: Error, exit code 7 after ") {
+			t.Errorf("got %q", text)
+		}
+	})
+}
+
 func TestTheOnlyCommandMayBeRestartedAndHasStdin(t *testing.T) {
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
 		w.Env = []string{"FOSTER_MAIN_RESTART_POLICY=OnFailure", "FOSTER_MAIN_MAX_RESTARTS=2", "FOSTER_MAIN_BACKOFF=1ms", "FOSTER_MAIN_LOG=prefix"}

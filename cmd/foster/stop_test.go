@@ -66,11 +66,11 @@ func TestS05_ATERMAtAnyMomentOfTheStartStops(t *testing.T) {
 		t.Run(spread, func(t *testing.T) {
 			t.Run("subreaper", func(t *testing.T) {
 				t.Parallel()
-				strikes(t, nil, "-n", "200", "-spread", spread, "-early")
+				strikes(t, nil, "-n", fmt.Sprint(nstest.Rounds(200)), "-spread", spread, "-early")
 			})
 			t.Run("pid1", func(t *testing.T) {
 				t.Parallel()
-				strikes(t, []string{nstest.Helper(t), "ns", "{}"}, "-n", "200", "-spread", spread, "-early", "-pid1")
+				strikes(t, []string{nstest.Helper(t), "ns", "{}"}, "-n", fmt.Sprint(nstest.Rounds(200)), "-spread", spread, "-early", "-pid1")
 			})
 		})
 	}
@@ -156,7 +156,7 @@ func TestS10_NoSignalIsLostRightAfterTheStart(t *testing.T) {
 				w.Env = []string{"FOSTER_SIGNAL_TARGET=" + target}
 				w.Program = []string{
 					w.Helper(t), "strike", "-program", w.Foster(t), "-child", "-spread", "1ms",
-					"-n", fmt.Sprint(167 - i%2), "-signal", fmt.Sprint(int(signal)),
+					"-n", fmt.Sprint(nstest.Rounds(167 - i%2)), "-signal", fmt.Sprint(int(signal)),
 				}
 				wants(t, w.Run(t, w.Foster(t), "--", "sleep", "7071"))
 			}
@@ -166,5 +166,5 @@ func TestS10_NoSignalIsLostRightAfterTheStart(t *testing.T) {
 
 func TestS10_NoSignalIsLostRightAfterTheStartAsPID1(t *testing.T) {
 	t.Parallel()
-	strikes(t, []string{nstest.Helper(t), "ns", "{}"}, "-pid1", "-child", "-spread", "1ms", "-n", "200")
+	strikes(t, []string{nstest.Helper(t), "ns", "{}"}, "-pid1", "-child", "-spread", "1ms", "-n", fmt.Sprint(nstest.Rounds(200)))
 }

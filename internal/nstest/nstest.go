@@ -147,3 +147,12 @@ func Slow(d time.Duration) time.Duration {
 	}
 	return d
 }
+
+// Rounds is how often a test repeats something: n times, and a fifth of that with the race detector, which looks at
+// every access and not for the rare moment.
+func Rounds(n int) int {
+	if Race {
+		return n / 5
+	}
+	return n
+}
