@@ -44,6 +44,7 @@ func newLogs(paint Paint) *logs {
 	l := &logs{paint: paint}
 	for i := range l.out {
 		l.out[i] = sink{fd: i + 1, size: chunk(i + 1)}
+		l.out[i].pipe, _ = unix.FcntlInt(uintptr(i+1), unix.F_GETPIPE_SZ, 0) // an error for what is none
 	}
 	return l
 }
@@ -143,6 +144,7 @@ func (l *logs) finish() {
 type sink struct {
 	fd   int
 	size int // of one write
+	pipe int // what a pipe holds, -1 if it is none
 	buf  []byte
 	dead bool // nobody reads it any more
 }
@@ -166,7 +168,7 @@ func (k *sink) ready() {
 		} else if err != nil || n == 0 {
 			break
 		}
-		n, err := unix.Write(k.fd, whole(k.buf[done:], k.size))
+		n, err := unix.Write(k.fd, whole(k.buf[done:], k.room()))
 		if err == unix.EINTR || err == unix.EAGAIN {
 			break
 		}
@@ -180,6 +182,17 @@ func (k *sink) ready() {
 	if len(k.buf) == 0 && cap(k.buf) > 8*sinkMax {
 		k.buf = nil // a long line is no reason to keep so much
 	}
+}
+
+// room is how many bytes a descriptor that can be written to takes at once: a pipe
+// that is empty all that it holds.
+func (k *sink) room() int {
+	if k.pipe > k.size {
+		if waiting, err := unix.IoctlGetInt(k.fd, unix.TIOCINQ); err == nil && waiting == 0 {
+			return k.pipe
+		}
+	}
+	return k.size
 }
 
 // whole returns at most size bytes, to the end of a line if one is among them:
