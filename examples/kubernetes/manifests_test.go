@@ -77,7 +77,7 @@ func TestTheDeploymentMigratesThenServesAndStops(t *testing.T) {
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	dir := programs(t, map[string]string{
 		"migrate": `echo "migrate $1 $DB_PASSWORD"`, "proxy": "echo proxy; exec sleep inf",
-		"web": "echo web $DB_PASSWORD; trap 'exit 0' TERM; while :; do sleep 0.01; done",
+		"web": "trap 'exit 0' TERM; echo web $DB_PASSWORD; while :; do sleep 0.01; done",
 	})
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte("s3cr3t\n"), 0o600); err != nil {
 		t.Fatal(err)
