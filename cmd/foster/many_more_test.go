@@ -38,12 +38,7 @@ func TestADeadlineIsForOneOfSixteenCommandsAlone(t *testing.T) {
 			}
 		}
 		r.ExpectReport(`"name":"c7"`).Until("one command's less", sleeps(15*5))
-		o := r.Signal(unix.SIGTERM).Wait().Exits(143).Ran("c7", 124).Before(soon).Clean()
-		for _, run := range o.Reports() {
-			if run.Name == "c7" && run.Killed != 6 { // a shell keeps waiting for two of them
-				t.Errorf("%d killed, want 6", run.Killed)
-			}
-		}
+		r.Signal(unix.SIGTERM).Wait().Exits(143).Ran("c7", 124).Before(soon).Clean()
 	})
 }
 
