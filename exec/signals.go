@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/fosterinit/foster/internal/fdio"
 	"github.com/fosterinit/foster/internal/proc"
 	"github.com/fosterinit/foster/internal/sigwait"
 )
@@ -45,7 +46,7 @@ func CatchSignals() error {
 		return err
 	}
 	blocked, err := sigwait.EmptyMask()
-	if err != nil || blocked || isTerminal(ttyFD) {
+	if err != nil || blocked || fdio.IsTerminal(ttyFD) {
 		runtime.LockOSThread()
 	}
 	if err == nil && blocked {

@@ -19,11 +19,6 @@ type terminal struct {
 
 const ttyFD = 0
 
-func isTerminal(fd int) bool {
-	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	return err == nil
-}
-
 // openTerminal finds the controlling terminal among the descriptors fds.
 func openTerminal(fds ...int) *terminal {
 	t := &terminal{fd: -1, own: unix.Getpgrp()}

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fosterinit/foster/internal/fdio"
 )
 
 // Paint returns what stands before each line of a command's output on descriptor
@@ -35,9 +37,6 @@ const (
 	// reader before no more is read.
 	readSize = 64 << 10
 	sinkMax  = 64 << 10
-	// writeSize is what a pipe that can be written to takes without blocking
-	// (PIPE_BUF, pipe(7)).
-	writeSize = 4096
 )
 
 func newLogs(paint Paint) *logs {
@@ -49,17 +48,13 @@ func newLogs(paint Paint) *logs {
 	return l
 }
 
-// chunk is how many bytes may be written at once: a file never blocks, a terminal
-// may have room for one byte only.
+// chunk is how many bytes may be written at once: a file never blocks.
 func chunk(fd int) int {
 	var st unix.Stat_t
-	if _, err := unix.IoctlGetTermios(fd, unix.TCGETS); err == nil {
-		return 1
-	}
 	if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
 		return readSize
 	}
-	return writeSize
+	return fdio.AtOnce(fd)
 }
 
 // open returns the descriptors that a run of the service writes to, which are the

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/lmittmann/tint"
-	"golang.org/x/sys/unix"
 
 	supervisor "github.com/fosterinit/foster/init"
 	"github.com/fosterinit/foster/internal/fdio"
@@ -24,7 +23,7 @@ func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
 	switch {
 	case format == "json":
 		return slog.NewJSONHandler(stderr, &slog.HandlerOptions{Level: level})
-	case format == "auto" && isTerminal(stderr.FD):
+	case format == "auto" && fdio.IsTerminal(stderr.FD):
 		return tint.NewTextHandler(stderr, &tint.Options{Level: level, NoColor: os.Getenv("NO_COLOR") != ""})
 	}
 	return slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level})
@@ -33,16 +32,11 @@ func newHandler(level slog.Level, format supervisor.LogFormat) slog.Handler {
 // paint puts the command's name before its lines, in a colour of its own where a
 // terminal shows it.
 func paint(name string, index, fd int) string {
-	if !isTerminal(fd) || os.Getenv("NO_COLOR") != "" {
+	if !fdio.IsTerminal(fd) || os.Getenv("NO_COLOR") != "" {
 		return name + " | "
 	}
 	colours := [...]string{"36", "33", "32", "35", "34", "96", "93", "92", "95", "94"}
 	return "\x1b[" + colours[index%len(colours)] + "m" + name + " |\x1b[0m "
-}
-
-func isTerminal(fd int) bool {
-	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
-	return err == nil
 }
 
 // lazyHandler makes the handler with the first record.

@@ -22,7 +22,7 @@ type Writer struct {
 }
 
 func (w Writer) Write(b []byte) (done int, err error) {
-	size := w.atOnce()
+	size := AtOnce(w.FD)
 	for done < len(b) {
 		if err := w.await(); err != nil {
 			return done, err
@@ -53,13 +53,19 @@ func (l *Lossy) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// atOnce is how many bytes a writable descriptor takes without blocking: a
-// terminal is writable when there is room for one.
-func (w Writer) atOnce() int {
-	if _, err := unix.IoctlGetTermios(w.FD, unix.TCGETS); err == nil {
+// AtOnce is how many bytes a descriptor that poll calls writable takes without
+// blocking: a terminal is writable when there is room for one.
+func AtOnce(fd int) int {
+	if IsTerminal(fd) {
 		return 1
 	}
 	return pipeBuf
+}
+
+// IsTerminal reports whether the descriptor is a terminal.
+func IsTerminal(fd int) bool {
+	_, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	return err == nil
 }
 
 // await waits until the descriptor is writable, however many signals come.
