@@ -174,14 +174,17 @@ func (k *keeper) letGo() {
 
 // watch goes on until the tree is empty, or given up.
 func (k *keeper) watch() {
-	for k.drain(); !k.over(); k.drain() {
+	for k.drain(k.next()); !k.over(); k.drain(k.next()) {
+		// What is due may have cut a drain short, which is to go on before any wait.
 		if now := time.Now(); k.phase == running && passed(k.deadline, now) {
 			k.stop(DeadlineExceeded)
+			continue
 		} else if k.phase == stopping && passed(k.graceEnd, now) {
 			k.sweep()
 			return
 		} else if passed(k.lookAgain, now) {
 			k.tellOrphans()
+			continue
 		}
 		signals, control := sigwait.Wait(k.next(), k.control)
 		k.handle(signals)
@@ -210,10 +213,11 @@ func (k *keeper) next() time.Time {
 	return k.graceEnd
 }
 
-// drain reaps, and begins with the leftovers once the main process has ended.
-func (k *keeper) drain() {
+// drain reaps, and begins with the leftovers once the main process has ended. It
+// leaves the rest for the next time when until has passed.
+func (k *keeper) drain(until time.Time) {
 	before := k.ended
-	empty, err := k.reap.Drain()
+	empty, err := k.reap.Drain(until)
 	if err != nil {
 		k.log.Error("wait failed", "error", err)
 	}

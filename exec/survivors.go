@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +22,7 @@ func (s *sweep) survivors() (list []Survivor) {
 		list = append(list, v)
 		return true
 	})
-	s.k.drain() // some may have ended since
+	s.k.drain(time.Now().Add(sweepPause)) // some may have ended since
 	list = slices.DeleteFunc(list, func(v Survivor) bool { return unix.Kill(v.Pid, 0) == unix.ESRCH })
 	for _, v := range list {
 		s.uncount(v.Pid)

@@ -17,7 +17,7 @@ const (
 	sweepLimit = 30 * time.Second
 	// rushBound is how long children may go on to appear before they are frozen.
 	rushBound = 100 * time.Millisecond
-	// patience is how long PID 1 tries to freeze the tree process by process,
+	// patience is how long PID 1 tries to end the tree process by process,
 	// before it freezes its namespace.
 	patience = 50 * time.Millisecond
 	// sweepPause is how long the killed are given to end before the next look;
@@ -38,19 +38,21 @@ const (
 // their pids need no proof, and a tree that does not fight back is gone as fast
 // as the kernel can end it.
 type sweep struct {
-	k      *keeper
-	bound  time.Time
-	limit  time.Time
-	frozen bool // the whole namespace is
-	victim map[int]victim
-	direct int           // how many victims are children that have not been reaped
-	denied map[int]error // what could not be signalled
+	k        *keeper
+	bound    time.Time
+	limit    time.Time
+	patience time.Time // of PID 1
+	frozen   bool      // the whole namespace is
+	victim   map[int]victim
+	direct   int           // how many victims are children that have not been reaped
+	denied   map[int]error // what could not be signalled
 }
 
 // A victim has been stopped or killed.
 type victim struct {
 	start   uint64 // with the pid, which process it is; 0 if it was not asked
 	direct  bool   // the pid is its own until it is reaped
+	killed  bool   // it has had SIGKILL
 	escaped bool   // it had left the main process's group
 	// counted: it was seen alive, so what its status will say does not matter;
 	// a parent that ignores SIGCHLD may keep it from being reaped here.
@@ -64,7 +66,7 @@ func (k *keeper) sweep() {
 	k.log.Info("killing", "command", k.res.Name)
 	now := time.Now()
 	s := &sweep{
-		k: k, bound: now.Add(sweepBound), limit: now.Add(sweepLimit),
+		k: k, bound: now.Add(sweepBound), limit: now.Add(sweepLimit), patience: now.Add(patience),
 		victim: make(map[int]victim), denied: make(map[int]error),
 	}
 	k.victims, k.reaped = s, 0
@@ -73,10 +75,12 @@ func (k *keeper) sweep() {
 	}
 	for pause := sweepPause; !s.pass(pause); pause = min(2*pause, sweepPauseMax) {
 		now := time.Now()
+		k.tree.skip = nil // when nobody ends, look everywhere
 		if k.reaped > 0 {
-			k.reaped, s.bound = 0, now.Add(sweepBound)
+			k.reaped, s.bound, k.tree.skip = 0, now.Add(sweepBound), s.dying
 		}
 		if passed(s.limit, now) || passed(s.bound, now) {
+			k.tree.skip = nil
 			k.res.Survivors = s.survivors()
 			break
 		}
@@ -124,7 +128,7 @@ func (s *sweep) rush() (empty bool) {
 				return
 			}
 			group, err := unix.Getpgid(pid)
-			s.add(pid, victim{direct: true, escaped: err == nil && group != s.k.pid})
+			s.add(pid, victim{direct: true, killed: true, escaped: err == nil && group != s.k.pid})
 		})
 		if s.reapFor(sweepPause) {
 			return true
@@ -168,16 +172,17 @@ func (s *sweep) pass(pause time.Duration) (empty bool) {
 }
 
 // freezeAll stops processes until a walk meets none that runs. PID 1 has a way
-// to stop all others in one step, bystanders too; it takes it where that does
-// not come to an end soon, and continues them when the tree is empty.
+// to stop all others in one step, bystanders too; it takes it where the sweep
+// does not come to an end soon, and continues them when the tree is empty.
 func (s *sweep) freezeAll() {
 	init := os.Getpid() == 1
 	s.k.tree.until = time.Now().Add(sweepBound)
 	if init {
-		s.k.tree.until = time.Now().Add(patience)
+		s.k.tree.until = s.patience
 	}
-	for !s.frozen && s.freeze() > 0 {
-		if passed(s.k.tree.until, time.Now()) {
+	for fresh := 1; fresh > 0 && !s.frozen; {
+		fresh = s.freeze()
+		if passed(s.k.tree.until, time.Now()) { // the walk was broken off, and says nothing
 			s.frozen = init && unix.Kill(-1, unix.SIGSTOP) == nil
 			break
 		}
@@ -221,8 +226,16 @@ func (s *sweep) kill() {
 		if !known {
 			v = s.seen(m)
 		}
+		v.killed, v.direct = true, m.direct
 		s.add(m.Pid, v)
 	})
+}
+
+// dying reports whether a child has had SIGKILL. Its end is only to be waited
+// for, and what is below it comes up then.
+func (s *sweep) dying(pid int) bool {
+	v := s.victim[pid]
+	return v.direct && v.killed
 }
 
 // deny remembers what could not be signalled, and says so once.
@@ -243,7 +256,7 @@ func (s *sweep) reapFor(pause time.Duration) (empty bool) {
 	until := time.Now().Add(pause)
 	before := s.k.reaped
 	for {
-		s.k.drain()
+		s.k.drain(until)
 		all := s.direct == 0 && s.k.ended && s.k.reaped > before
 		if s.k.empty || all || passed(until, time.Now()) {
 			return s.k.empty

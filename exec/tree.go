@@ -46,8 +46,9 @@ const maxDepth = 100
 // does the number mean, on both levels, the process that was looked at.
 type tree struct {
 	reap  *reaper.Reaper
-	files *proc.Reader // nil where there is no /proc of ours
-	until time.Time    // when a walk breaks off; zero is never
+	files *proc.Reader       // nil where there is no /proc of ours
+	until time.Time          // when a walk breaks off; zero is never
+	skip  func(pid int) bool // which children to leave out, with all below them; nil is none
 	stack []int
 }
 
@@ -89,7 +90,9 @@ func (t *tree) children(parent member, depth int, visit func(member) bool) error
 	var err error
 	t.stack, err = t.files.Children(parent.Pid, parent.Threads, t.stack)
 	for i := base; i < len(t.stack) && !passed(t.until, time.Now()); i++ {
-		t.child(t.stack[i], parent, depth, visit)
+		if pid := t.stack[i]; depth > 0 || t.skip == nil || !t.skip(pid) {
+			t.child(pid, parent, depth, visit)
+		}
 	}
 	t.stack = t.stack[:base]
 	return err

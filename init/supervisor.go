@@ -101,7 +101,7 @@ func (sup *supervisor) turn() {
 			src.ready()
 		}
 	}
-	if _, err := sup.reap.Drain(); err != nil {
+	if _, err := sup.reap.Drain(time.Time{}); err != nil {
 		sup.log.Error("wait failed", "error", err)
 	}
 	sup.news()

@@ -83,7 +83,7 @@ func zombie(t *testing.T, pid int) {
 
 func drain(t *testing.T, r *Reaper) (empty bool) {
 	t.Helper()
-	empty, err := r.Drain()
+	empty, err := r.Drain(time.Time{})
 	if err != nil {
 		t.Fatal(err)
 	}

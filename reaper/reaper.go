@@ -80,8 +80,9 @@ func (r *Reaper) Start(fork func() (pid int, err error), c Child) (int, error) {
 // Drain reaps until no child is left that has ended; call it after SIGCHLD,
 // which the kernel sends once for any number of them. It reports whether the
 // process has no children at all: ECHILD from wait is the proof that nothing
-// lives below a subreaper.
-func (r *Reaper) Drain() (empty bool, err error) {
+// lives below a subreaper. Where orphans come as fast as they are reaped it
+// returns when until, if not zero, has passed: call it again, without waiting.
+func (r *Reaper) Drain(until time.Time) (empty bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -96,6 +97,9 @@ func (r *Reaper) Drain() (empty bool, err error) {
 		}
 		if err := r.reap(pid); err != nil {
 			return false, err
+		}
+		if !until.IsZero() && !time.Now().Before(until) {
+			return false, nil
 		}
 	}
 }

@@ -240,3 +240,20 @@ func TestEachChildFindsWhatTheChildrenFilesList(t *testing.T) {
 		}
 	})
 }
+
+func TestADrainEndsAtItsBoundWhateverHasEndedByThen(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	ended := 0
+	r := New(none)
+	for range 3 {
+		zombie(t, start(t, r, exits, 0, Child{Ended: func(Exit) { ended++ }}))
+	}
+	if empty, err := r.Drain(time.Now()); empty || err != nil || ended != 1 {
+		t.Errorf("empty %v, %v, %d reaped by a drain that was late", empty, err, ended)
+	}
+	if empty := drain(t, r); !empty || ended != 3 {
+		t.Errorf("empty %v, %d reaped in the end", empty, ended)
+	}
+}
