@@ -33,21 +33,6 @@ func wants(t *testing.T, o *nstest.Outcome) {
 	}
 }
 
-// A container costs a hundred times what a namespace does, so it gets one of each kind.
-func TestE01_AContainersExitCodeIsTheCommands(t *testing.T) {
-	for _, c := range []struct {
-		role string
-		n    int
-		want int
-	}{{"exit", 42, 42}, {"exit", 255, 255}, {"die", 9, 137}, {"die", 64, 192}} {
-		t.Run(fmt.Sprint(c.role, c.n), func(t *testing.T) {
-			t.Parallel()
-			w := nstest.Docker()
-			w.Run(t, "--", w.Helper(t), c.role, fmt.Sprint(c.n)).Exits(c.want)
-		})
-	}
-}
-
 func TestE02_NoStatusIsLostInARainOfOrphans(t *testing.T) {
 	for quarter := range 4 {
 		t.Run(fmt.Sprint(quarter), func(t *testing.T) {
@@ -85,9 +70,4 @@ func TestE03_ACommandThatCannotRunIsNamedWithTheCause(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestE03_AContainersCommandThatIsNotThere(t *testing.T) {
-	t.Parallel()
-	nstest.Docker().Run(t, "--", "/nope").Exits(127).Warns("/nope", "no such file")
 }

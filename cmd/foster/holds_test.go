@@ -41,7 +41,7 @@ func TestWithoutProcTheTreeGetsTheStopSignalAndIsGone(t *testing.T) {
 	t.Parallel()
 	nstest.NeedRoot(t)
 	w := nstest.Subreaper()
-	w.Setup.NoProc = true
+	w.Setup.NoProc, w.Setup.PidMax = true, 20_000 // every pid is asked for
 	script := `(setsid sh -c "sleep 7071 & sleep 7071" &); setsid sh -c 'trap "echo told; exit" TERM; echo ready; while :; do sleep 0.01; done' & wait`
 	r := w.Start(t, "--signal-target", "tree", "-g", "300", "--", "sh", "-c", script).Expect("ready")
 	r.Signal(unix.SIGTERM).Wait().Prints("told").Clean()

@@ -135,24 +135,6 @@ func TestT15_ACommandThatKillsItsKeeperIsEndedAndNoOtherHarmed(t *testing.T) {
 	})
 }
 
-// What a keeper's death leaves is told from what docker exec leaves.
-func TestT15_AStrayIsNotTakenForWhatADeadKeeperLeft(t *testing.T) {
-	t.Parallel()
-	w := nstest.Docker()
-	w.Named = nstest.Name()
-	bad := `setsid sleep 7071 & until [ -e /tmp/go ]; do sleep 0.05; done; kill -9 $PPID; sleep 7073`
-	w = many(w, "good,bad", "BAD_COMMAND="+shell(bad), "BAD_RESTART_POLICY=OnFailure", "BAD_BACKOFF=1h", "GOOD_COMMAND="+shell("echo ready; exec sleep inf"))
-	w.Docker = append(w.Docker, "--tmpfs", "/tmp")
-	r := w.Start(t).Expect("ready")
-	nstest.Engine(t, "exec", w.Named, "sh", "-c", "setsid sleep 7074 & sleep 0.1")
-	r.Until("the stray", running("sleep 7074"))
-	nstest.Engine(t, "exec", w.Named, "touch", "/tmp/go")
-	r.ExpectError(`"name":"bad"`)
-	r.Until("the bad one's end", func(all []wire.Process) bool { return !running("sleep 7071")(all) })
-	r.Until("the stray and the good one", func(all []wire.Process) bool { return running("sleep 7074")(all) && running("sleep inf")(all) })
-	r.Signal(unix.SIGTERM).Wait().Exits(143)
-}
-
 func TestSidecarsStartBeforeAndEndAfterMainInReverse(t *testing.T) {
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
 		sidecar := func(name string) string {

@@ -55,7 +55,7 @@ func TestL05_APipeOfRootsIsWrittenByAnotherUser(t *testing.T) {
 		o := w.Run(t, "--log-level", "info", "--", "sh", "-c", "id -u; echo hi; echo oops >&2")
 		o.Exits(0).Prints("1000\nhi\n").Warns("oops").Clean()
 	})
-	in(t, []nstest.World{nstest.Docker()}, func(t *testing.T, w nstest.World) {
+	in(t, containers(), func(t *testing.T, w nstest.World) {
 		w.Docker = []string{"--user", "1000"}
 		o := w.Run(t, "--log-level", "info", "--", "sh", "-c", "echo hi; echo oops >&2")
 		o.Exits(0).Prints("hi\n").Warns("oops").Clean()

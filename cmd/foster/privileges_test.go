@@ -49,8 +49,8 @@ func TestS11_ASetuidProgramOutOfReachIsReported(t *testing.T) {
 	nstest.NeedRoot(t)
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
 		w.Setup.UID = 1000
-		o := w.Run(t, "-t", "1", "-g", "200ms", "--", setuid(t), "intrude").Prints("ready 0")
-		outOfReach(t, o, 1)
+		o, _ := w.RunPast(t, time.Second, "-g", "200ms", "--", setuid(t), "intrude")
+		outOfReach(t, o.Prints("ready 0"), 1)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestS11_WithoutCAPKILLAnotherUsersCommandIsReported(t *testing.T) {
 	nstest.NeedRoot(t)
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
 		w.Setup.DropCaps = []int{unix.CAP_KILL}
-		o := w.Run(t, "-t", "1", "-g", "200ms", "--user", "1000:1000", "--", "sh", "-c", "sleep 7071 & sleep 7072")
+		o, _ := w.RunPast(t, time.Second, "-g", "200ms", "--user", "1000:1000", "--", "sh", "-c", "sleep 7071 & echo ready; sleep 7072")
 		outOfReach(t, o, 2)
 	})
 }
@@ -111,8 +111,8 @@ func TestX11_ASubreaperThatATrapRefusesIsMissedToo(t *testing.T) {
 // Killing the parent makes the zombie foster's own.
 func TestX14_AZombieOfAParentThatDoesNotWaitIsReapedWithIt(t *testing.T) {
 	in(t, everywhere(), func(t *testing.T, w nstest.World) {
-		o := w.Run(t, "-t", "1", "-g", "0", "--", w.Helper(t), "neglect")
-		o.Exits(124).Prints("ready").Before(soon).Clean()
+		o, d := w.RunPast(t, deadline, "-g", "0", "--", w.Helper(t), "neglect")
+		o.Exits(124).Before(d + soon).Clean()
 	})
 }
 
@@ -121,8 +121,8 @@ func TestX14_AZombieWhoseParentLivesOnIsReportedWithTheParent(t *testing.T) {
 	nstest.NeedRoot(t)
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
 		w.Setup.DropCaps = []int{unix.CAP_KILL}
-		o := w.Run(t, "-t", "1", "-g", "0", "--user", "1000:1000", "--", w.Helper(t), "neglect")
-		o.Exits(124).Prints("ready").Before(bound).Warns("zombie", "neglectful")
+		o, d := w.RunPast(t, deadline, "-g", "0", "--user", "1000:1000", "--", w.Helper(t), "neglect")
+		o.Exits(124).Before(d+bound).Warns("zombie", "neglectful")
 		for _, s := range o.Report().Survivors {
 			if s.State == "Z" && strings.Contains(s.Reason, "neglectful") {
 				return

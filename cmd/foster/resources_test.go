@@ -12,23 +12,23 @@ import (
 )
 
 func TestX10_AnOutOfMemoryKillIsNamed(t *testing.T) {
-	t.Run("namespaces", func(t *testing.T) {
-		in(t, namespaces(), func(t *testing.T, w nstest.World) {
-			message := filepath.Join(t.TempDir(), "message")
-			w.Setup.Cgroups = []string{nstest.MemoryCgroup(t, 128<<20)}
-			outOfMemory(t, w.Run(t, "--termination-message", message, "--", w.Helper(t), "eat"), message)
-		})
-	})
-	t.Run("container", func(t *testing.T) {
-		t.Parallel()
-		w := nstest.Docker()
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		message := filepath.Join(t.TempDir(), "message")
 		if err := os.WriteFile(message, nil, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		// As Kubernetes mounts it; foster as PID 1 writes it unasked.
-		w.Docker = []string{"--memory", "64m", "--volume", message + ":/dev/termination-log"}
-		outOfMemory(t, w.Run(t, "--", w.Helper(t), "eat"), message)
+		if w.IsContainer() {
+			// As Kubernetes mounts it; foster as PID 1 writes it unasked.
+			w.Docker = []string{"--memory", "64m", "--volume", message + ":/dev/termination-log"}
+		} else {
+			w.Setup.Cgroups = []string{nstest.MemoryCgroup(t, 128<<20)}
+			w.Env = []string{"FOSTER_TERMINATION_MESSAGE_PATH=" + message}
+		}
+		o := w.Run(t, "--", w.Helper(t), "eat")
+		outOfMemory(t, o, message)
+		if o.OOMKilled != w.IsContainer() {
+			t.Errorf("the engine says OOMKilled: %v", o.OOMKilled)
+		}
 	})
 }
 

@@ -4,29 +4,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/fosterinit/foster/internal/nstest"
-	"github.com/fosterinit/foster/internal/nstest/wire"
 )
-
-func TestX02_AHardenedContainerIsNoDifferent(t *testing.T) {
-	w := nstest.Docker()
-	w.Docker = strings.Fields(
-		"--read-only --cap-drop ALL --security-opt no-new-privileges --user 1000 --network none")
-	for name, row := range map[string]func(*testing.T, nstest.World){
-		"T01": t01, "T03": t03, "T04": t04, "T05": t05, "T06": t06, "T09": t09, "T11": t11,
-		"S03": s03, "S04": s04, "S09": s09, "X05": x05, "X07": x07, "X13": x13,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			row(t, w)
-		})
-	}
-}
 
 // The bystander says so of every signal that it gets, and the namespace's init would not survive a SIGTERM.
 func TestX03_ABystanderNeverGetsASignal(t *testing.T) {
@@ -46,49 +29,6 @@ func TestX03_ABystanderNeverGetsASignal(t *testing.T) {
 	if o.Stdout != "ready\nready\nalive\nready\n" { // the comet's, the storm's, the bystander's
 		t.Errorf("the bystander got a signal or is gone:\n%s", o)
 	}
-}
-
-func TestX03_UnderShareProcessNamespaceTheNeighbourIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	neighbour := nstest.Docker()
-	neighbour.Named = nstest.Name()
-	neighbour.Program = []string{neighbour.Helper(t), "bystander"}
-	r := neighbour.Start(t).Expect("ready")
-	for _, args := range []string{"comet", "storm 50"} {
-		w := nstest.Docker()
-		w.NoInit, w.Docker = true, []string{"--pid", "container:" + neighbour.Named, "--pids-limit", "100"}
-		argv := append([]string{"-t", "500ms", "-g", "0", "--", w.Helper(t)}, strings.Fields(args)...)
-		w.Run(t, argv...).Exits(124).Clean()
-	}
-	r.Until("only the neighbour", func(all []wire.Process) bool { return len(all) == 1 && all[0].State == "S" })
-	if out := r.Output(); strings.Contains(out, "got") {
-		t.Errorf("the neighbour %s", out)
-	}
-}
-
-func TestX03_UnderDockersInitFosterIsASubreaper(t *testing.T) {
-	t.Parallel()
-	w := nstest.Docker()
-	w.NoInit, w.Docker = true, []string{"--init"}
-	t03(t, w)
-}
-
-func TestX04_WhatDockerExecLeavesIsReaped(t *testing.T) {
-	t.Parallel()
-	w := nstest.Docker()
-	w.Named = nstest.Name()
-	r := w.Start(t, "--", "sh", "-c", "echo ready; exec sleep inf").Expect("ready")
-	var clients sync.WaitGroup
-	for range 4 { // each is one client's worth of execs, and ends with the last
-		clients.Go(func() {
-			for range 25 {
-				nstest.Engine(t, "exec", w.Named, "sh", "-c", "sleep 0.2 &")
-			}
-		})
-	}
-	clients.Wait()
-	r.Until("none but foster and its command", func(all []wire.Process) bool { return len(all) == 2 })
-	r.Signal(unix.SIGTERM).Wait().Exits(143).Clean()
 }
 
 func TestX05_TheParentsSignalStateIsNotTheCommands(t *testing.T) {
@@ -129,7 +69,7 @@ func TestX06_TheCommandSeesTheFileLimitFosterWasGiven(t *testing.T) {
 		w.Setup.NoFile = 1024
 		w.Run(t, "--", "sh", "-c", "ulimit -Sn").Exits(0).Prints("1024\n")
 	})
-	in(t, []nstest.World{nstest.Docker()}, func(t *testing.T, w nstest.World) {
+	in(t, containers(), func(t *testing.T, w nstest.World) {
 		w.Docker = []string{"--ulimit", "nofile=1024:4096"}
 		w.Run(t, "--", "sh", "-c", "ulimit -Sn; ulimit -Hn").Exits(0).Prints("1024\n4096\n")
 	})

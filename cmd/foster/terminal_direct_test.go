@@ -2,12 +2,8 @@ package main
 
 import (
 	"fmt"
-	"os/exec"
 	"strings"
-	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/fosterinit/foster/internal/nstest"
 )
@@ -161,47 +157,4 @@ func TestWhenTheTerminalHangsUpNothingStays(t *testing.T) {
 			c.until("the end", func() bool { return len(c.processes()) == 0 })
 		})
 	}
-}
-
-// dockerConsole is a terminal with the docker client on it, and a container's terminal behind.
-func dockerConsole(t *testing.T, argv ...string) *console {
-	t.Helper()
-	tag, name := nstest.Image(t), nstest.Name()
-	master, slave := openPty(t)
-	c := &console{t: t, master: master, output: make(chan string, 64), done: make(chan struct{}), engine: true}
-	c.cmd = exec.Command("docker", append([]string{"run", "-it", "--rm", "--name", name, "--env", "PS1=" + prompt, tag}, argv...)...)
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = slave, slave, slave
-	c.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Pdeathsig: unix.SIGKILL}
-	t.Cleanup(func() { _ = exec.Command("docker", "rm", "-f", name).Run() })
-	return c.start(slave)
-}
-
-func TestS07_AContainersTerminalIsAsWithoutFoster(t *testing.T) {
-	for _, foster := range []bool{false, true} {
-		t.Run(fmt.Sprintf("foster %v", foster), func(t *testing.T) {
-			t.Parallel()
-			argv := []string{"/foster", "--", "sh"}
-			if !foster {
-				argv = argv[2:]
-			}
-			c := dockerConsole(t, argv...)
-			c.expect(prompt).enter("echo $((6*7))\n").expects("42\r\n", prompt)
-			// The shell edits lines, so it changes the terminal's settings around each: the output says when it has.
-			c.enter("echo on; cat\n").expect("\non\r\n").enter("one\n").expect("one\r\none\r\n")
-			c.enter(ctrlC).expects("^C", prompt)
-			c.enter("echo on; cat\n").expect("\non\r\n").enter("one\n").expect("one\r\none\r\n")
-			c.enter(ctrlZ).expects("^Z", "Stopped", prompt)
-			c.enter("fg\n").expect("fg\r\ncat\r\n").enter("two\n").expect("two\r\ntwo\r\n").enter(ctrlD).expect(prompt)
-			c.resize(40, 100)
-			c.enter("until busybox stty size | grep '40 100'; do :; done\n").expects("40 100\r\n", prompt)
-			c.enter("exit 3\n").ends(3)
-		})
-	}
-}
-
-func TestS07_CtrlZInAContainerWithoutAShellFreezesNothing(t *testing.T) {
-	t.Parallel()
-	c := dockerConsole(t, "/foster", "--", "cat")
-	c.enter("one\n").expect("one\r\none\r\n").enter(ctrlZ).expect("^Z")
-	c.enter("two\n").expect("two\r\ntwo\r\n").enter(ctrlC).ends(128 + int(unix.SIGINT))
 }

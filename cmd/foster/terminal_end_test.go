@@ -40,8 +40,8 @@ const rawMode = "stty raw -echo; echo ready; "
 
 func TestTheSettingsOfACommandThatWasKilledAreUndone(t *testing.T) {
 	for name, args := range map[string][]string{
-		"deadline, KILL": {"-t", "500ms", "-g", "0", "--", "sh", "-c", rawMode + "exec sleep 1000"},
-		"deadline, TERM": {"-t", "500ms", "-g", "60", "--", "sh", "-c", rawMode + "exec sleep 1000"},
+		"deadline, KILL": {"-t", "3s", "-g", "0", "--", "sh", "-c", rawMode + "exec sleep 1000"},
+		"deadline, TERM": {"-t", "3s", "-g", "60", "--", "sh", "-c", rawMode + "exec sleep 1000"},
 		"itself":         {"--", "sh", "-c", rawMode + "kill -KILL $$"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestTheSettingsOfACommandThatEndedByItselfStay(t *testing.T) {
 
 func TestADeadlineEndsAnInteractiveShellWithItsJobs(t *testing.T) {
 	t.Parallel()
-	args := append([]string{"-t", "2s", "-g", "0", "--"}, bash...)
+	args := append([]string{"-t", "5s", "-g", "0", "--"}, bash...)
 	c := inScript(t, args...)
 	c.expect(prompt).enter("sleep 1000 & setsid sleep 1001 &\n").expect(prompt)
 	c.enter("sleep 1002\n").untilForeground("sleep").expect("code 124\r\n").isBack(c.before)
@@ -71,10 +71,10 @@ func TestADeadlineEndsAnInteractiveShellWithItsJobs(t *testing.T) {
 
 func TestADeadlineEndsAStoppedJobWhenItGoesOn(t *testing.T) {
 	t.Parallel()
-	c := openConsole(t, []string{"F=" + nstest.Foster(t) + " -t 300ms --"}, bash...)
+	c := openConsole(t, []string{"F=" + nstest.Foster(t) + " -t 2s --"}, bash...)
 	began := time.Now()
 	c.expect(prompt).enter("$F cat\n").untilForeground("cat").enter(ctrlZ).expects("Stopped", prompt)
-	c.until("the deadline", func() bool { return time.Since(began) > time.Second })
+	c.until("the deadline", func() bool { return time.Since(began) > 3*time.Second })
 	c.enter("fg\n").expect(prompt).untilForeground("bash").enter("echo $?\n").expect("124\r\n").enter("exit\n").ends(0)
 }
 

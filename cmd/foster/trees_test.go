@@ -24,15 +24,15 @@ const (
 func TestT01_TheDeadlineEndsTheRunAndThePipe(t *testing.T) { in(t, everywhere(), t01) }
 
 func t01(t *testing.T, w nstest.World) {
-	o := w.Run(t, "-t", "1", "-g", "0", "--", "sh", "-c", "sleep 8; true")
-	o.Exits(124).After(time.Second).Before(soon).Killed(2, 0).Clean().Ends("DeadlineExceeded").Silent()
+	o, d := w.RunPast(t, time.Second, "-g", "0", "--", "sh", "-c", `sh -c "echo ready; exec sleep 80"; true`)
+	o.Exits(124).After(d).Before(d+soon).Killed(2, 0).Clean().Ends("DeadlineExceeded").Silent()
 }
 
 func TestT02_AChildInTheBackgroundIsGoneAndNoZombie(t *testing.T) {
 	in(t, namespaces(), func(t *testing.T, w nstest.World) {
 		file := filepath.Join(t.TempDir(), "pid")
-		o := w.Run(t, "-t", "300ms", "-g", "0", "--", "sh", "-c", `sleep 7071 & echo $! > "$1"; wait`, "_", file)
-		o.Exits(124).After(deadline).Before(soon).Killed(2, 0).Clean()
+		o, d := w.RunPast(t, deadline, "-g", "0", "--", "sh", "-c", `sleep 7071 & echo $! > "$1"; echo ready; wait`, "_", file)
+		o.Exits(124).After(d).Before(d+soon).Killed(2, 0).Clean()
 		// Clean has seen that no process is left; this sees that there was one.
 		if pid, err := os.ReadFile(file); err != nil || len(strings.TrimSpace(string(pid))) == 0 {
 			t.Errorf("no pid: %q, %v", pid, err)
@@ -43,23 +43,24 @@ func TestT02_AChildInTheBackgroundIsGoneAndNoZombie(t *testing.T) {
 func TestT03_ASetsidChildDiesAtTheDeadline(t *testing.T) { in(t, everywhere(), t03) }
 
 func t03(t *testing.T, w nstest.World) {
-	o := w.Run(t, "-t", "300ms", "-g", "0", "--", "sh", "-c", "setsid sleep 7071 & sleep 9")
-	o.Exits(124).After(deadline).Before(soon).Killed(2, 1).Clean().Silent()
+	o, d := w.RunPast(t, deadline, "-g", "0", "--", "sh", "-c", `setsid sh -c "echo ready; exec sleep 7071" & sleep 90`)
+	o.Exits(124).After(d).Before(d+soon).Killed(2, 1).Clean().Silent()
 }
 
 func TestT04_ADoubleForkWithAnEmptyEnvironmentIsNoWayOut(t *testing.T) { in(t, everywhere(), t04) }
 
 func t04(t *testing.T, w nstest.World) {
-	o := w.Run(t, "-t", "300ms", "-g", "0", "--", "sh", "-c",
-		`(setsid sh -c "env -i sleep 7071 & env -i sleep 7071" &) ; sleep 9`)
-	o.Exits(124).After(deadline).Before(soon).Killed(3, 2).Clean().Silent()
+	o, d := w.RunPast(t, deadline, "-g", "0", "--", "sh", "-c",
+		`(setsid sh -c "env -i sleep 7071 & echo ready; env -i sleep 7071" &) ; sleep 90`)
+	o.Exits(124).After(d).Before(d+soon).Killed(3, 2).Clean().Silent()
 }
 
 func TestT05_AChildThatIgnoresTERMIsKilledAfterTheGracePeriod(t *testing.T) { in(t, everywhere(), t05) }
 
 // The deadline passes while the grace period of the leftovers runs, and changes nothing.
 func t05(t *testing.T, w nstest.World) {
-	o := w.Run(t, "-t", "200ms", "-g", "600ms", "--", "sh", "-c", `trap "" TERM; (trap "" TERM; sleep 7071) & exit 0`)
+	o, _ := w.RunPast(t, 200*time.Millisecond, "-g", "600ms", "--", "sh", "-c",
+		`trap "" TERM; (trap "" TERM; sleep 7071) & echo ready; exit 0`)
 	o.Exits(0).After(600*time.Millisecond).Before(soon).Killed(1, 0).Clean().Ends("Completed")
 }
 
@@ -107,7 +108,7 @@ func TestT10_APipelineDiesUnderEveryShell(t *testing.T) {
 			})
 		})
 	}
-	in(t, []nstest.World{nstest.Docker()}, func(t *testing.T, w nstest.World) { t10(t, w, "sh") })
+	in(t, containers(), func(t *testing.T, w nstest.World) { t10(t, w, "sh") })
 }
 
 func t10(t *testing.T, w nstest.World, shell ...string) {
@@ -125,8 +126,8 @@ func t11(t *testing.T, w nstest.World) {
 
 func TestT12_AProcessWhoseMainThreadIsGoneIsKilledAllTheSame(t *testing.T) {
 	in(t, everywhere(), func(t *testing.T, w nstest.World) {
-		o := w.Run(t, "-t", "1", "-g", "100ms", "--", w.Helper(t), "main-exits")
-		o.Exits(124).After(time.Second).Before(soon).Prints("ready").Killed(1, 0).Clean()
+		o, d := w.RunPast(t, deadline, "-g", "100ms", "--", w.Helper(t), "main-exits")
+		o.Exits(124).After(d).Before(d+soon).Killed(1, 0).Clean()
 	})
 }
 

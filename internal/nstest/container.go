@@ -3,13 +3,10 @@ package nstest
 import (
 	"archive/tar"
 	"bytes"
-	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,9 +31,7 @@ var applets = strings.Fields("sh cat echo env grep head kill ls ps seq setsid sl
 // Image is the tag of an image built FROM scratch: foster, the helper, busybox.
 func Image(t testing.TB) string {
 	t.Helper()
-	if out, err := exec.Command("docker", "version").CombinedOutput(); err != nil {
-		Skip(t, fmt.Sprintf("no Docker engine: %s", out))
-	}
+	NeedEngine(t)
 	busybox := NeedProgram(t, "busybox")
 	foster, helper := StaticFoster(t), Helper(t)
 	image.once.Do(func() {
@@ -119,57 +114,48 @@ func (w World) startContainer(t testing.TB, argv []string) *Run {
 	go func() { // ends with the container
 		defer close(exited)
 		_ = cmd.Wait()
-		ended <- inspect(name)
+		ended <- ending(name)
 	}()
 	r.ended = ended
 	t.Cleanup(func() {
-		_ = exec.Command("docker", "rm", "-f", name).Run()
+		_ = remove(name)
 		<-exited
 	})
-	r.top = r.running(name)
+	r.top = r.running(name, exited)
 	return r
 }
 
 // running waits for the container's first process. A run may be over before it is seen; it has no pid then.
-func (r *Run) running(name string) int {
+func (r *Run) running(name string, exited <-chan struct{}) int {
 	r.t.Helper()
 	for end := time.Now().Add(Patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		out, err := exec.Command("docker", "inspect", "-f", "{{.State.Pid}} {{.State.Status}}", name).Output()
-		pid, status, _ := strings.Cut(strings.TrimSpace(string(out)), " ")
-		if n, _ := strconv.Atoi(pid); err == nil && (n > 0 || status == "exited") {
-			return n
+		over := done(exited)
+		state, err := inspect(name)
+		if err == nil && (state.Pid > 0 || state.Status == "exited") {
+			return state.Pid
+		}
+		if over {
+			break // the client has given up, and will not try again
 		}
 	}
 	r.t.Fatalf("the container did not start: %s", r.stderr)
 	return 0
 }
 
-// inspect asks the engine how a container ended: the client's own exit code may be the client's.
-func inspect(name string) wire.Ended {
-	var state struct {
-		ExitCode              int
-		Error                 string
-		StartedAt, FinishedAt time.Time
+func done(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
-	out, err := exec.Command("docker", "inspect", "-f", "{{json .State}}", name).Output()
-	if err == nil {
-		err = json.Unmarshal(out, &state)
-	}
+}
+
+// ending asks the engine how a container ended: the client's own exit code may be the client's.
+func ending(name string) wire.Ended {
+	s, err := inspect(name)
 	if err != nil {
 		return wire.Ended{Err: fmt.Sprintf("cannot inspect %s: %v", name, err)}
 	}
-	return wire.Ended{Code: state.ExitCode, Elapsed: state.FinishedAt.Sub(state.StartedAt), Err: state.Error}
-}
-
-// Engine runs the docker client and returns its output.
-func Engine(t testing.TB, args ...string) string {
-	t.Helper()
-	var stderr strings.Builder
-	cmd := exec.Command("docker", args...)
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil && err != io.EOF {
-		t.Fatalf("docker %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
-	}
-	return strings.TrimSpace(string(out))
+	return wire.Ended{Code: s.ExitCode, OOMKilled: s.OOMKilled, Elapsed: s.FinishedAt.Sub(s.StartedAt), Err: s.Error}
 }

@@ -15,6 +15,9 @@ import (
 // Patience is how long a run may last, or a line may take to appear, before the test gives up.
 const Patience = 4 * time.Minute
 
+// drained is how long the test itself may take to read what a writer that is gone has left.
+const drained = 3 * time.Second
+
 // Run is foster at work.
 type Run struct {
 	t              testing.TB
@@ -168,7 +171,7 @@ func (r *Run) outcome(e wire.Ended) *Outcome {
 	}
 	o := &Outcome{t: r.t, Ended: e, init: r.world.IsInit(), container: r.world.IsContainer()}
 	// A writer that is gone has closed its pipe; the test's own reader may still have something to read.
-	o.EOF = r.stdout.eof(time.Second) && r.stderr.eof(time.Second)
+	o.EOF = r.stdout.eof(drained) && r.stderr.eof(drained)
 	o.Stdout, o.Stderr = r.stdout.String(), r.stderr.String()
 	o.report = o.Stderr
 	if r.world.report != "" {

@@ -3,7 +3,9 @@ package nstest
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/fosterinit/foster/internal/nstest/wire"
 )
@@ -81,6 +83,21 @@ func (w World) Start(t testing.TB, args ...string) *Run {
 func (w World) Run(t testing.TB, args ...string) *Outcome {
 	t.Helper()
 	return w.Start(t, args...).Wait()
+}
+
+// RunPast runs foster with a deadline before which the command prints "ready". A run in which it came too late, since
+// the machine had other things to do, says nothing of the row: the next has twice the time. It returns the deadline.
+func (w World) RunPast(t testing.TB, deadline time.Duration, args ...string) (*Outcome, time.Duration) {
+	t.Helper()
+	for {
+		o := w.Run(t, append([]string{"-t", deadline.String()}, args...)...)
+		if strings.Contains(o.Stdout, "ready") {
+			return o, deadline
+		}
+		if deadline *= 2; deadline > time.Minute {
+			t.Fatalf("never ready\n%s", o)
+		}
+	}
 }
 
 // reportTo is a file where foster can write one. It remembers which, so w must be the copy that Start works with.

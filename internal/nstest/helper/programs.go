@@ -47,7 +47,7 @@ func mainExits([]string) error {
 			time.Sleep(time.Millisecond)
 		}
 		fmt.Println("ready")
-		time.Sleep(bound)
+		time.Sleep(life)
 		os.Exit(0)
 	}()
 	// Syscall, not RawSyscall: the scheduler must know that this thread's place is free.
@@ -75,7 +75,7 @@ func bystander([]string) error {
 	all := make(chan os.Signal, 64)
 	signal.Notify(all)
 	fmt.Println("ready")
-	for late := time.After(bound); ; {
+	for late := time.After(life); ; {
 		select {
 		case s := <-all:
 			if s != unix.SIGURG { // the runtime's own
@@ -97,7 +97,7 @@ func trace(args []string) error {
 		return err
 	}
 	fmt.Println("ready")
-	time.Sleep(bound)
+	time.Sleep(life)
 	return nil
 }
 
@@ -126,7 +126,7 @@ func moveGroup([]string) error {
 	case <-told:
 		fmt.Println("told")
 		return nil
-	case <-time.After(bound):
+	case <-time.After(life):
 		return fmt.Errorf("nobody told me")
 	}
 }
@@ -148,7 +148,7 @@ func neglect([]string) error {
 			return err
 		}
 		if strings.Contains(string(stat), ") Z ") {
-			return ready(rawNow() + int64(bound))
+			return ready(rawNow() + int64(life))
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -161,7 +161,7 @@ func intrude([]string) error {
 		return err
 	}
 	fmt.Println("ready", euid)
-	time.Sleep(bound)
+	time.Sleep(life)
 	return nil
 }
 

@@ -11,6 +11,9 @@ import (
 // bound is how long anything that forks in a loop may live at most, whatever becomes of the test.
 const bound = 20 * time.Second
 
+// life is how long a program that only waits does so, if nothing ends it: longer than any test is patient.
+const life = 10 * time.Minute
+
 // comet keeps its main process, so that only a deadline ends the command, and sends a child on its way.
 func comet([]string) error {
 	end := rawNow() + int64(bound)
@@ -61,7 +64,7 @@ func crowd(args []string) error {
 	if got := sleepers(n); got != n {
 		return fmt.Errorf("cannot fork more than %d", got)
 	}
-	return ready(rawNow() + int64(bound))
+	return ready(rawNow() + int64(life))
 }
 
 // fill takes every process the pids limit allows.
@@ -70,11 +73,11 @@ func fill([]string) error {
 	if sleepers(most) == most {
 		return fmt.Errorf("there is no pids limit")
 	}
-	return ready(rawNow() + int64(bound))
+	return ready(rawNow() + int64(life))
 }
 
 func sleepers(n int) int {
-	end := rawNow() + int64(bound)
+	end := rawNow() + int64(life)
 	plainSignals()
 	for i := range n {
 		switch rawFork() {

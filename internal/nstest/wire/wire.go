@@ -37,6 +37,8 @@ type Ended struct {
 	Elapsed time.Duration
 	Left    []Process // all that is in the namespace then, but for its init and the command itself
 	Err     string    // what the helper itself could not do
+
+	OOMKilled bool // as the engine has it, of a container
 }
 
 // Process is one line of a process list.
