@@ -61,7 +61,7 @@ func lifecycle() table {
 	return table{
 		waiting: {needsMet: (*service).start, stop: (*service).giveUp},
 		starting: {
-			launched: (*service).run, stop: (*service).halt, keeperDied: (*service).fall, ended: (*service).over,
+			launched: (*service).run, stop: (*service).haltEarly, keeperDied: (*service).fall, ended: (*service).over,
 		},
 		running: {
 			shownReady: (*service).becomeReady, notReady: (*service).failReadiness, deadline: (*service).expire, stop: (*service).halt,

@@ -14,7 +14,7 @@ import (
 // happen. It is written out by hand: whoever changes the lifecycle says so here.
 const wanted = `
 waiting: needs met=start, stop=giveUp
-starting: launched=run, stop=halt, keeper died=fall, ended=over
+starting: launched=run, stop=haltEarly, keeper died=fall, ended=over
 running: shown ready=becomeReady, not ready=failReadiness, deadline=expire, stop=halt, keeper died=fall, ended=over
 ready: deadline=expire, stop=halt, keeper died=fall, ended=over
 pre-stopping: deadline=-, stop=-, pre-stopped=tell, grace over=kill, keeper died=fall, ended=over

@@ -26,6 +26,7 @@ type service struct {
 	began    time.Time     // of the run
 	executed bool          // it has run at least once
 	asked    bool          // everything ends, so it is not restarted
+	early    bool          // it was told to stop before it was known to run
 	unready  bool          // it was stopped because it did not become ready
 	why      exec.Reason   // what it is stopped for
 
@@ -62,6 +63,10 @@ func (s *service) run() {
 	if t := time.Duration(s.Command.Timeout); t > 0 && s.Command.PreStop != nil {
 		s.deadlineAt = s.began.Add(t)
 	}
+	if s.early {
+		s.halt()
+		return
+	}
 	if s.check == nil {
 		s.state = ready
 		return
@@ -86,6 +91,16 @@ func (s *service) expire() {
 	s.halt()
 }
 
+// haltEarly is halt for a run of which nobody knows yet whether its main process
+// has been executed: what it may have printed by then is for PRE_STOP to end.
+func (s *service) haltEarly() {
+	if s.early = s.hasPreStop(); !s.early {
+		s.tell()
+	}
+}
+
+func (s *service) hasPreStop() bool { return s.Command.PreStop != nil && s.Command.GracePeriod > 0 }
+
 // halt begins the end of a run: PRE_STOP, then the stop signal, within the grace
 // period.
 func (s *service) halt() {
@@ -93,7 +108,7 @@ func (s *service) halt() {
 	if s.check != nil {
 		s.check.done()
 	}
-	if s.Command.PreStop == nil || s.Command.GracePeriod <= 0 || s.state == starting {
+	if !s.hasPreStop() {
 		s.tell()
 		return
 	}

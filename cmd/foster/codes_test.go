@@ -11,16 +11,20 @@ import (
 
 func TestE01_EveryExitCodeAndEverySignalComesThrough(t *testing.T) {
 	t.Parallel()
+	every := "-every=1"
+	if nstest.Race {
+		every = "-every=9"
+	}
 	t.Run("subreaper", func(t *testing.T) {
 		t.Parallel()
 		w := nstest.Subreaper()
-		w.Program = []string{w.Helper(t), "codes", w.Foster(t)}
+		w.Program = []string{w.Helper(t), "codes", every, w.Foster(t)}
 		wants(t, w.Run(t))
 	})
 	t.Run("pid1", func(t *testing.T) {
 		t.Parallel()
 		w := nstest.Subreaper()
-		w.Program = []string{w.Helper(t), "codes", "-pid1", w.Helper(t), "ns", "{}", w.Foster(t)}
+		w.Program = []string{w.Helper(t), "codes", every, "-pid1", w.Helper(t), "ns", "{}", w.Foster(t)}
 		wants(t, w.Run(t))
 	})
 }

@@ -229,10 +229,11 @@ func TestACommandSeesItsOwnVariablesAndNoOthers(t *testing.T) {
 
 func TestL01_NoShortRunsOutputIsLost(t *testing.T) {
 	t.Parallel()
-	w := nstest.Subreaper()
-	o := many(w, "a", "A_COMMAND="+shell("echo hi; exit 1"), "A_LOG=prefix", "A_RESTART_POLICY=OnFailure", "A_MAX_RESTARTS=99", "A_BACKOFF=1ms", "A_BACKOFF_MAX=1ms").Run(t)
-	if n := strings.Count(o.Exits(1).Clean().Stdout, "a | hi\n"); n != 100 {
-		t.Errorf("%d of 100 lines", n)
+	w, runs := nstest.Subreaper(), nstest.Rounds(500)
+	o := many(w, "a", "A_COMMAND="+shell("echo hi; exit 1"), "A_LOG=prefix", "A_RESTART_POLICY=OnFailure",
+		fmt.Sprint("A_MAX_RESTARTS=", runs-1), "A_BACKOFF=1ms", "A_BACKOFF_MAX=1ms").Run(t)
+	if n := strings.Count(o.Exits(1).Clean().Stdout, "a | hi\n"); n != runs {
+		t.Errorf("%d of %d lines", n, runs)
 	}
 }
 

@@ -208,6 +208,6 @@ func TestACommandThatCannotStartLeavesTheTerminalToTheShell(t *testing.T) {
 	c := openConsole(t, []string{"F=" + nstest.Foster(t) + " --"}, bash...)
 	c.expect(prompt).enter("$F /nope\n").expects("no such file", prompt).untilForeground("bash")
 	c.enter("echo $?\n").expects("127\r\n", prompt)
-	c.enter(`sh -c "$F /nope; cat"` + "\n").expect("no such file").enter("one\n").expect("one\r\none\r\n")
+	c.enter(`sh -c "$F /nope; cat"` + "\n").expect("no such file or directory\r\n").enter("one\n").expect("one\r\none\r\n")
 	c.enter(ctrlD).expect(prompt).enter("exit\n").ends(0)
 }

@@ -182,7 +182,7 @@ func (c *console) enter(keys string) *console {
 // expect waits until the text appears after what was expected before.
 func (c *console) expect(text string) *console {
 	c.t.Helper()
-	for late := time.After(nstest.Slow(nstest.Patience)); ; {
+	for late := time.After(nstest.Patience); ; {
 		if i := strings.Index(c.screen[c.seen:], text); i >= 0 {
 			c.seen += i + len(text)
 			return c
@@ -211,7 +211,7 @@ func (c *console) expects(texts ...string) *console {
 // lost: the end of its session hangs a terminal up. So programs under test print, then wait for a key, then end.
 func (c *console) ends(code int) *console {
 	c.t.Helper()
-	for late := time.After(nstest.Slow(nstest.Patience)); ; {
+	for late := time.After(nstest.Patience); ; {
 		select {
 		case chunk, more := <-c.output:
 			if c.screen += chunk; more {

@@ -148,11 +148,11 @@ func Slow(d time.Duration) time.Duration {
 	return d
 }
 
-// Rounds is how often a test repeats something: n times, and a fifth of that with the race detector, which looks at
-// every access and not for the rare moment.
+// Rounds is how often a test repeats something: n times, and a twentieth of that with the race detector, which looks at
+// every access and not for the rare moment, and makes each start of foster ten times as long.
 func Rounds(n int) int {
 	if Race {
-		return n / 5
+		return n / 20
 	}
 	return n
 }

@@ -158,7 +158,7 @@ func (r *Run) Wait() *Outcome {
 	select {
 	case e := <-r.ended:
 		return r.outcome(e)
-	case <-time.After(Slow(Patience)):
+	case <-time.After(Patience):
 		r.t.Fatalf("did not come back\n%s", r.scene())
 	}
 	return nil

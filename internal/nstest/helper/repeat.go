@@ -32,11 +32,15 @@ var harmless = []unix.Signal{
 func codes(args []string) error {
 	flags := flag.NewFlagSet("codes", flag.ContinueOnError)
 	pid1 := flags.Bool("pid1", false, "each run is the init of a namespace of its own")
+	every := flags.Int("every", 1, "of all codes and signals, check one in so many")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	var wrong []string
 	check := func(want int, role string, n int) {
+		if n%*every != 0 {
+			return
+		}
 		argv := append(slices.Clone(flags.Args()), "--", self(), role, strconv.Itoa(n))
 		if got := run(*pid1, argv...); got != want {
 			wrong = append(wrong, fmt.Sprintf("%s %d: exit code %d, want %d", role, n, got, want))
