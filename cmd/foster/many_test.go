@@ -47,7 +47,7 @@ func TestE05_AMainCommandThatFailsEndsTheRest(t *testing.T) {
 }
 
 func TestE06_RestartsAreCountedAndWaitedForTwiceAsLongEachTime(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		o := many(w, "a", "A_COMMAND="+shell("exit 3"), "A_RESTART_POLICY=OnFailure", "A_MAX_RESTARTS=3", "A_BACKOFF=1").Run(t)
 		o.Exits(3).Ran("a", 3, 3, 3, 3).Clean()
 		all := o.Reports()
@@ -60,7 +60,7 @@ func TestE06_RestartsAreCountedAndWaitedForTwiceAsLongEachTime(t *testing.T) {
 }
 
 func TestE07_SIGQUITStopsGracefully(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		for _, sig := range []unix.Signal{unix.SIGQUIT, unix.SIGINT, unix.SIGTERM} {
 			script := `trap "echo bye; exit 0" TERM; echo ready; while :; do sleep 0.01; done`
 			r := many(w, "a,b", "A_COMMAND="+shell(script), "B_COMMAND=sleep inf").Start(t).Expect("ready").Until("b", running("sleep inf"))
@@ -70,9 +70,12 @@ func TestE07_SIGQUITStopsGracefully(t *testing.T) {
 }
 
 func TestE08_ACommandThatIsKilledFromOutsideIsRestarted(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		script := `[ -e "$1" ] && exit 0; touch "$1"; echo ready; exec sleep 7071`
 		mark := filepath.Join(t.TempDir(), "mark")
+		if w.IsContainer() {
+			mark = "/mark"
+		}
 		argv := fmt.Sprintf(`["sh", "-c", %q, "sh", %q]`, script, mark)
 		r := many(w, "a", "A_COMMAND="+argv, "A_RESTART_POLICY=OnFailure", "A_BACKOFF=10ms").Start(t).Expect("ready").Until("sleep", running("sleep 7071"))
 		if err := unix.Kill(r.PidOf("sleep 7071"), unix.SIGKILL); err != nil {
@@ -83,7 +86,7 @@ func TestE08_ACommandThatIsKilledFromOutsideIsRestarted(t *testing.T) {
 }
 
 func TestS02_CommandsStopTogether(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		variables := []string{}
 		for _, name := range strings.Split("A,B,C,D,E", ",") {
 			variables = append(variables, name+"_COMMAND="+shell(`trap "sleep 2; exit 0" TERM; echo `+name+` ready; while :; do sleep 0.01; done`))
@@ -101,7 +104,7 @@ func TestS02_CommandsStopTogether(t *testing.T) {
 }
 
 func TestS03_WhatIsPrintedWhileStoppingArrivesInEveryLogMode(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		for _, mode := range []string{"inherit", "prefix", "json"} {
 			script := `trap "seq 1 5000; exit 0" TERM; echo ready; while :; do sleep 0.01; done`
 			r := many(w, "a", "A_COMMAND="+shell(script), "A_LOG="+mode).Start(t).Expect("ready")
@@ -238,7 +241,7 @@ func TestL01_NoShortRunsOutputIsLost(t *testing.T) {
 }
 
 func TestL02_NoLineIsLostOrGluedToAnothers(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		long := `head -c 1000000 /dev/zero | tr '\0' x; echo; printf 'no end'`
 		odd := `for i in $(seq 200); do printf 'a\0b\377c\n'; done; printf 'tail'`
 		o := many(w, "long,odd", "LONG_COMMAND="+shell(long), "LONG_LOG=prefix", "ODD_COMMAND="+shell(odd), "ODD_LOG=prefix").Run(t).Exits(0).Clean()
@@ -279,7 +282,7 @@ func TestL03_ACommandFeelsThatTheReaderOfItsPrefixedLinesIsGone(t *testing.T) {
 }
 
 func TestX08_EverythingWrongWithSeveralCommandsIsSaidAtOnce(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		o := many(w, "web,web_env", "WEB_TIMOUT=5", "WEB_UMASK=9", "WEB_TIMEOUT=").Run(t).Exits(125)
 		o.Warns("FOSTER_WEB_TIMOUT", "did you mean FOSTER_WEB_TIMEOUT?", "FOSTER_COMMANDS", "web_env", "FOSTER_WEB_UMASK", "octal", "FOSTER_WEB_TIMEOUT: empty value")
 		if n := strings.Count(o.Stderr, "\n"); n != 4 {
@@ -289,7 +292,7 @@ func TestX08_EverythingWrongWithSeveralCommandsIsSaidAtOnce(t *testing.T) {
 }
 
 func TestX09_ASecretThatIsNotThereStartsNothing(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		o := many(w, "a", "A_COMMAND=echo started", "A_ENV_TOKEN_FILE=/no/such/secret").Run(t).Exits(125)
 		if o.Warns("FOSTER_A_ENV_TOKEN_FILE", "/no/such/secret"); o.Stdout != "" {
 			t.Errorf("printed %q", o.Stdout)
@@ -298,7 +301,7 @@ func TestX09_ASecretThatIsNotThereStartsNothing(t *testing.T) {
 }
 
 func TestX13_FosterWithCommandsBelowFosterWithCommands(t *testing.T) {
-	in(t, namespaces(), func(t *testing.T, w nstest.World) {
+	in(t, everywhere(), func(t *testing.T, w nstest.World) {
 		inner := fmt.Sprintf(`["env", "FOSTER_COMMANDS=x,y", "FOSTER_X_COMMAND=sleep inf", "FOSTER_Y_COMMAND=sh -c 'setsid sleep 7071 & echo ready; sleep 7072'", %q]`, w.Foster(t))
 		r := many(w, "a,b", "A_COMMAND="+inner, "B_COMMAND=sleep inf").Start(t).Expect("ready")
 		r.Signal(unix.SIGTERM).Wait().Exits(143).Ran("a", 143).Ran("b", 143).Before(soon).Clean()

@@ -158,3 +158,21 @@ func TestWhenTheTerminalHangsUpNothingStays(t *testing.T) {
 		})
 	}
 }
+
+// What a command prints is prefixed in colour where a person reads it; many_test sees that a pipe gets none.
+func TestPrefixesAreColouredOnATerminal(t *testing.T) {
+	for name, c := range map[string]struct{ env, want string }{
+		"as it is": {"A=b", "\x1b[36ma |\x1b[0m hi\r\n"},
+		"NO_COLOR": {"NO_COLOR=1", "a | hi\r\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			script := shell("echo hi; exec sleep inf")
+			env := []string{c.env, "FOSTER_COMMANDS=a", "FOSTER_A_LOG=prefix", "FOSTER_A_COMMAND=" + script}
+			screen := openConsole(t, env, nstest.Foster(t)).expect(c.want)
+			if screen.enter(ctrlC).ends(143); c.env == "NO_COLOR=1" && strings.Contains(screen.screen, "\x1b") {
+				t.Errorf("coloured: %q", screen.screen)
+			}
+		})
+	}
+}

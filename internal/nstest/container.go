@@ -26,7 +26,7 @@ var image struct {
 var containers atomic.Int64
 
 // applets are what the rows' shell commands need.
-var applets = strings.Fields("sh cat echo env grep head kill ls ps seq setsid sleep touch true umount yes")
+var applets = strings.Fields("sh cat echo env grep head kill ls ps seq setsid sleep touch tr true umount yes")
 
 // Image is the tag of an image built FROM scratch: foster, the helper, busybox.
 func Image(t testing.TB) string {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -36,6 +37,9 @@ func Main(m *testing.M) int {
 		if name, _, _ := strings.Cut(e, "="); strings.HasPrefix(name, "FOSTER_") {
 			_ = os.Unsetenv(name)
 		}
+	}
+	if signal.Ignored(unix.SIGHUP) { // by nohup; what is caught is not what children inherit
+		signal.Notify(make(chan os.Signal, 1), unix.SIGHUP)
 	}
 	// Most rows wait more than they compute, so more of them than CPUs may run at once.
 	flag.Parse()
